@@ -77,11 +77,11 @@ void ReplaceContents(std::string&& contents, LiveFileStorageInfo* file) {
 
 thread_local CopyPaths* CopyPaths::current_ = nullptr;
 
-void CopyPaths::Note(ColumnFamilySet& families, bool is_read_only) {
+void CopyPaths::Note(VersionSet* versions, bool is_read_only) {
   if (current_ == nullptr) {
     return;
   }
-  for (ColumnFamilyData* cfd : families) {
+  for (ColumnFamilyData* cfd : *versions->GetColumnFamilySet()) {
     current_->family_ids_.insert(cfd->GetID());
     current_->has_path_ids_ = current_->has_path_ids_ || HasPathIds(cfd);
     const std::vector<DbPath>& paths = cfd->ioptions().cf_paths;
@@ -92,6 +92,11 @@ void CopyPaths::Note(ColumnFamilySet& families, bool is_read_only) {
   }
   current_->may_be_in_options_ =
       current_->has_several_ || current_->has_path_ids_ || is_read_only;
+  // A DB that can write has begun a MANIFEST of its own, or found the old one
+  // intact. It keeps the number below no longer up to date.
+  if (is_read_only) {
+    current_->end_of_manifest_ = versions->manifest_last_valid_record_end();
+  }
 }
 
 Status PrepareCopyInOneDirectory(DB* db, const CopyPaths& paths,
@@ -130,7 +135,7 @@ Status PrepareCopyInOneDirectory(DB* db, const CopyPaths& paths,
   bool is_changed = false;
   const Status s = CopyManifest(
       fs, manifest->directory + "/" + manifest->relative_filename,
-      manifest->size,
+      paths.SizeOfManifest(manifest->size),
       [&](uint32_t /*column_family*/) -> const PathIdMap& { return path_ids; },
       &contents, &is_changed);
   if (s.ok() && is_changed) {

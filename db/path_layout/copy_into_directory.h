@@ -3,7 +3,9 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <set>
 #include <string>
 #include <utility>
@@ -15,8 +17,8 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-class ColumnFamilySet;
 class DB;
+class VersionSet;
 struct ColumnFamilyMetaData;
 struct LiveFileStorageInfo;
 
@@ -37,7 +39,7 @@ class CopyPaths {
   // copy is being made.
   // is_read_only: the OPTIONS file may differ from the options of the DB.
   // REQUIRES: DB mutex held
-  static void Note(ColumnFamilySet& families, bool is_read_only);
+  static void Note(VersionSet* versions, bool is_read_only);
 
   // A column family has several paths.
   bool has_several() const { return has_several_; }
@@ -52,6 +54,15 @@ class CopyPaths {
   bool has_path_ids() const { return has_path_ids_; }
   // The OPTIONS file may name paths.
   bool may_be_in_options() const { return may_be_in_options_; }
+  // Returns how many bytes of the MANIFEST the DB has read or written. An
+  // instance that cannot write goes on with a MANIFEST whose last record, or
+  // last atomic group, is incomplete: its writer has crashed or is just
+  // appending it. The instance has ignored that end, and so must a reader of
+  // the MANIFEST.
+  // size: bytes, LiveFileStorageInfo::size of the MANIFEST, which includes it.
+  uint64_t SizeOfManifest(uint64_t size) const {
+    return std::min(size, end_of_manifest_);
+  }
 
  private:
   static thread_local CopyPaths* current_;
@@ -60,6 +71,7 @@ class CopyPaths {
   bool has_several_ = false;
   bool has_path_ids_ = false;
   bool may_be_in_options_ = false;
+  uint64_t end_of_manifest_ = std::numeric_limits<uint64_t>::max();
   std::set<std::string> directories_;
   std::set<uint32_t> family_ids_;
 };

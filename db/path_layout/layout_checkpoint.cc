@@ -306,9 +306,9 @@ Status LayoutCheckpoint::MakePlan(const CopyPaths& paths,
         "A checkpoint with several paths needs a MANIFEST and an OPTIONS file, "
         "and the database has none");
   }
+  const uint64_t size = paths.SizeOfManifest(manifest->size);
   ManifestColumnFamilies families;
-  Status s =
-      ReadManifestFilePlaces(fs_, NameOf(*manifest), manifest->size, &families);
+  Status s = ReadManifestFilePlaces(fs_, NameOf(*manifest), size, &families);
   if (s.ok()) {
     s = plan_->Make(families);
   }
@@ -324,7 +324,7 @@ Status LayoutCheckpoint::MakePlan(const CopyPaths& paths,
   std::string contents;
   bool is_changed = false;
   s = CopyManifest(
-      fs_, NameOf(*manifest), manifest->size,
+      fs_, NameOf(*manifest), size,
       [&](uint32_t id) -> const PathIdMap& { return plan_->PathIdsOf(id); },
       &contents, &is_changed);
   if (s.ok() && is_changed) {

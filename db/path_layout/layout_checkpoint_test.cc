@@ -661,6 +661,35 @@ TEST_F(LayoutCheckpointTest, ReadOnlyInstanceMayHaveOtherOptions) {
   ASSERT_OK(VerifyData());
 }
 
+// A read-only instance ignores an incomplete end of the MANIFEST, and so does
+// its checkpoint.
+TEST_F(LayoutCheckpointTest, ReadOnlyInstanceIgnoresTheEndOfTheManifest) {
+  const Options options = PathOptions("a", 2, {0, 1}, {0, 1});
+  for (const ManifestTail tail :
+       {ManifestTail::kTornRecord, ManifestTail::kIncompleteGroup}) {
+    SCOPED_TRACE(static_cast<int>(tail));
+    DestroyAll();
+    OpenNew({options});
+    PutRange(0, 0, kKeys);
+    ASSERT_OK(db_->Flush(FlushOptions()));
+    Close();
+    AppendToManifest(tail);
+    std::unique_ptr<DB> read_only;
+    ASSERT_OK(OpenReadOnly({options}, &read_only));
+    std::unique_ptr<CheckpointEngine> engine;
+    ASSERT_OK(CheckpointEngine::Open(CheckpointEngineOptions(), &engine));
+    const std::string main = Directory("main");
+    const CopyLayout layout = LayoutOf({main, Directory("second")}, {1}, {0});
+    CreateCheckpointOptions create;
+    create.layout = std::make_shared<CopyLayout>(layout);
+    ASSERT_OK(engine->CreateCheckpoint(read_only.get(), main, nullptr, create));
+    ASSERT_OK(read_only->Close());
+    ASSERT_OK(Open({options}, /*create_families=*/false));
+    CheckLayoutCopy(main, {&layout.all});
+    ASSERT_OK(VerifyData());
+  }
+}
+
 // The family that the instance does not know has no SST file.
 TEST_F(LayoutCheckpointTest, ReadOnlyInstanceWithoutAFamilyOfNoTable) {
   const Options options = PathOptions("a", 2, {0, 1}, {0, 1});

@@ -8,6 +8,7 @@
 
 #include "db/path_layout/directory_names.h"
 #include "db/path_layout/manifest_copy.h"
+#include "db/path_layout/manifest_records.h"
 #include "file/filename.h"
 #include "options/strata/options_file_copy.h"
 #include "rocksdb/file_system.h"
@@ -112,10 +113,15 @@ Status LayoutRestore::MakePlan() {
   // their own.
   std::string text;
   Status s = Read(manifest_, &text);
+  // The backup may be that of an instance that cannot write, with the end of
+  // a MANIFEST that such an instance ignores.
+  uint64_t size = 0;
+  if (s.ok()) {
+    s = FindEndOfManifest(manifest_.fs, manifest_.fname, &size);
+  }
   ManifestColumnFamilies families;
   if (s.ok()) {
-    s = ReadManifestFilePlaces(manifest_.fs, manifest_.fname, manifest_.size,
-                               &families);
+    s = ReadManifestFilePlaces(manifest_.fs, manifest_.fname, size, &families);
   }
   if (s.ok()) {
     s = plan_->Make(families);
@@ -129,7 +135,7 @@ Status LayoutRestore::MakePlan() {
   bool is_changed = false;
   std::string contents;
   s = CopyManifest(
-      manifest_.fs, manifest_.fname, manifest_.size,
+      manifest_.fs, manifest_.fname, size,
       [&](uint32_t id) -> const PathIdMap& { return plan_->PathIdsOf(id); },
       &contents, &is_changed);
   if (s.ok() && is_changed) {

@@ -398,6 +398,33 @@ TEST_F(LayoutRestoreTest, DamagedBackupIsAnError) {
   }
 }
 
+// A backup of a read-only instance has the MANIFEST as it is, unless it has to
+// be changed. An incomplete end was ignored by the instance.
+TEST_F(LayoutRestoreTest, IncompleteEndOfTheManifestIsIgnored) {
+  for (const ManifestTail tail :
+       {ManifestTail::kTornRecord, ManifestTail::kIncompleteGroup}) {
+    SCOPED_TRACE(static_cast<int>(tail));
+    DestroyAll();
+    const Options options = PlainOptions();
+    OpenNew({options});
+    PutRange(0, 0, kKeys);
+    ASSERT_OK(db_->Flush(FlushOptions()));
+    Close();
+    AppendToManifest(tail);
+    std::unique_ptr<DB> read_only;
+    ASSERT_OK(OpenReadOnly({options}, &read_only));
+    const std::unique_ptr<BackupEngine> engine =
+        OpenBackups(Directory("backups"));
+    ASSERT_OK(engine->CreateNewBackup(read_only.get()));
+    ASSERT_OK(read_only->Close());
+    const std::string main = Directory("main");
+    const CopyLayout layout = LayoutOf({main, Directory("second")}, {0}, {1});
+    ASSERT_OK(engine->RestoreDBFromLatestBackup(Into(layout), main, main));
+    ASSERT_OK(Open({options}, /*create_families=*/false));
+    CheckLayoutCopy(main, {&layout.all});
+  }
+}
+
 // Power fails between any two steps of a restore. Afterwards the database is
 // complete, or it has no CURRENT and a restore makes it complete.
 TEST_F(LayoutRestoreTest, SurvivesPowerLossAtEachStep) {

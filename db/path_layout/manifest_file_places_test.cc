@@ -105,6 +105,52 @@ TEST_F(ManifestFilePlacesTest, DamageAndErrorsOfTheCaller) {
   EXPECT_NOK(ReadManifestFilePlaces(fs_.get(), fname_ + "_", size, &families));
 }
 
+TEST_F(ManifestFilePlacesTest, EndThatARecoveryReads) {
+  VersionEdit edit;
+  edit.AddFile(0, Sst(10, 1));
+  Add(edit);
+  const uint64_t end = Write();
+  uint64_t found = 0;
+  ASSERT_OK(FindEndOfManifest(fs_.get(), fname_, &found));
+  EXPECT_EQ(found, end);
+
+  // The first edit of a group, with the second one torn, or not there.
+  VersionEdit grouped;
+  grouped.AddFile(0, Sst(11, 1));
+  grouped.MarkAtomicGroup(/*remaining_entries=*/1);
+  Add(grouped);
+  const uint64_t end_of_first = Write();
+  ASSERT_OK(FindEndOfManifest(fs_.get(), fname_, &found));
+  EXPECT_EQ(found, end);
+  VersionEdit second;
+  second.AddFile(0, Sst(12, 1));
+  second.MarkAtomicGroup(/*remaining_entries=*/0);
+  Add(second);
+  const uint64_t end_of_group = Write();
+  std::string contents;
+  ASSERT_OK(ReadFileToString(fs_.get(), fname_, &contents));
+  for (const uint64_t size :
+       {end_of_first, end_of_first + 3, end_of_first + 9, end_of_group - 1}) {
+    ASSERT_OK(WriteStringToFile(fs_.get(), contents.substr(0, size), fname_));
+    ASSERT_OK(FindEndOfManifest(fs_.get(), fname_, &found));
+    EXPECT_EQ(found, end) << size;
+    ManifestColumnFamilies families;
+    ASSERT_OK(ReadManifestFilePlaces(fs_.get(), fname_, found, &families));
+    EXPECT_EQ(families[0].files.size(), 1U);
+  }
+  ASSERT_OK(WriteStringToFile(fs_.get(), contents, fname_));
+  ASSERT_OK(FindEndOfManifest(fs_.get(), fname_, &found));
+  EXPECT_EQ(found, end_of_group);
+
+  // Damage is not an end.
+  contents[end / 2] ^= 1;
+  ASSERT_OK(WriteStringToFile(fs_.get(), contents, fname_));
+  const Status s = FindEndOfManifest(fs_.get(), fname_, &found);
+  EXPECT_TRUE(s.IsCorruption()) << s.ToString();
+  EXPECT_NE(s.ToString().find(fname_), std::string::npos) << s.ToString();
+  EXPECT_NOK(FindEndOfManifest(fs_.get(), fname_ + "_", &found));
+}
+
 }  // namespace ROCKSDB_NAMESPACE
 
 int main(int argc, char** argv) {

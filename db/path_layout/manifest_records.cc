@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "db/log_reader.h"
+#include "db/version_edit.h"
+#include "db/version_edit_handler.h"
 #include "file/sequence_file_reader.h"
 #include "rocksdb/file_system.h"
 
@@ -35,6 +37,19 @@ class FilePrefix : public FSSequentialFileOwnerWrapper {
 
  private:
   uint64_t left_;
+};
+
+// Reads all records, and does nothing with them.
+class EndFinder : public VersionEditHandlerBase {
+ public:
+  explicit EndFinder(const ReadOptions& read_options)
+      : VersionEditHandlerBase(read_options) {}
+
+ protected:
+  Status ApplyVersionEdit(VersionEdit& /*edit*/,
+                          ColumnFamilyData** /*cfd*/) override {
+    return Status::OK();
+  }
 };
 
 Status CorruptAt(const std::string& fname, uint64_t offset,
@@ -85,6 +100,26 @@ Status ForEachManifestRecord(
                      "no record ends at offset " + std::to_string(size));
   }
   return Status::OK();
+}
+
+Status FindEndOfManifest(FileSystem* fs, const std::string& fname,
+                         uint64_t* end) {
+  *end = 0;
+  std::unique_ptr<FSSequentialFile> file;
+  const Status s = fs->NewSequentialFile(
+      fname, fs->OptimizeForManifestRead(FileOptions()), &file, nullptr);
+  if (!s.ok()) {
+    return s;
+  }
+  FirstManifestError error;
+  log::Reader reader(
+      nullptr, std::make_unique<SequentialFileReader>(std::move(file), fname),
+      &error, /*checksum=*/true, /*log_num=*/0);
+  const ReadOptions read_options;
+  EndFinder finder(read_options);
+  finder.Iterate(reader, &error.status);
+  *end = finder.GetLastValidRecordEnd();
+  return finder.status();
 }
 
 }  // namespace ROCKSDB_NAMESPACE

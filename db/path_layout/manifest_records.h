@@ -46,4 +46,12 @@ Status ForEachManifestRecord(
     FileSystem* fs, const std::string& fname, uint64_t size,
     const std::function<Status(const Slice& record)>& fn);
 
+// Sets *end to the end, in bytes, of what a recovery reads: a last record, or a
+// last atomic group, that is incomplete is not part of it. Returns Corruption,
+// which names the file, if a recovery would.
+//
+// REQUIRES: no DB is appending records to the MANIFEST
+Status FindEndOfManifest(FileSystem* fs, const std::string& fname,
+                         uint64_t* end);
+
 }  // namespace ROCKSDB_NAMESPACE

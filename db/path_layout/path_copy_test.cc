@@ -262,6 +262,43 @@ TEST_F(PathCopyTest, ReadOnlyInstanceMayHaveOtherOptions) {
   CheckOriginal({options});
 }
 
+// A read-only instance ignores an incomplete end of the MANIFEST, and so does a
+// copy that is made of it.
+TEST_F(PathCopyTest, ReadOnlyInstanceIgnoresTheEndOfTheManifest) {
+  for (const ManifestTail tail :
+       {ManifestTail::kNone, ManifestTail::kTornRecord,
+        ManifestTail::kIncompleteGroup}) {
+    for (const Feature feature : {kBlobs, kMapAndDeltas}) {
+      SCOPED_TRACE(std::to_string(static_cast<int>(tail)) +
+                   std::to_string(feature));
+      DestroyAll();
+      const std::vector<Options> options = {
+          PlainOptions(), FeatureOptions(feature, "b", 3, {0, 1}, {2})};
+      OpenNew(options);
+      Fill(/*wal=*/false);
+      Close();
+      AppendToManifest(tail);
+      std::unique_ptr<DB> read_only;
+      ASSERT_OK(OpenReadOnly(options, &read_only));
+      Checkpoint* created = nullptr;
+      ASSERT_OK(Checkpoint::Create(read_only.get(), &created));
+      const std::unique_ptr<Checkpoint> checkpoint(created);
+      const std::string directory = Directory("checkpoint");
+      ASSERT_OK(checkpoint->CreateCheckpoint(directory));
+      const std::unique_ptr<BackupEngine> engine =
+          OpenBackups(Directory("backup"));
+      ASSERT_OK(engine->CreateNewBackup(read_only.get()));
+      ASSERT_OK(read_only->Close());
+      const std::string restored = Directory("restored");
+      ASSERT_OK(engine->RestoreDBFromLatestBackup(restored, restored));
+      ASSERT_OK(Open(options, /*create_families=*/false));
+      CheckCopy(directory, options);
+      CheckCopy(restored, options);
+      CheckOriginal(options);
+    }
+  }
+}
+
 // Files of the device of the copy are linked, although those of other devices
 // have to be copied.
 TEST_F(PathCopyTest, FilesAreLinkedWhereTheDeviceIsTheSame) {

@@ -8,8 +8,12 @@
 #include <limits>
 #include <thread>
 
+#include "db/log_format.h"
+#include "db/version_edit.h"
 #include "file/filename.h"
 #include "rocksdb/utilities/options_util.h"
+#include "util/coding.h"
+#include "util/crc32c.h"
 #include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -170,6 +174,67 @@ std::unique_ptr<BackupEngine> PathCopyTestBase::OpenBackups(
       device_env_.get(), BackupEngineOptions(directory, device_env_.get()),
       &engine));
   return std::unique_ptr<BackupEngine>(engine);
+}
+
+void PathCopyTestBase::AppendToManifest(ManifestTail tail) {
+  VersionEdit edit;
+  FileMetaData file;
+  file.fd = FileDescriptor(/*number=*/1000000, /*path_id=*/1, /*file_size=*/1,
+                           /*smallest_seqno=*/1, /*largest_seqno=*/9);
+  file.smallest = InternalKey("a", 9, kTypeValue);
+  file.largest = InternalKey("z", 1, kTypeValue);
+  file.epoch_number = 1000000;
+  edit.AddFile(0, file);
+  if (tail == ManifestTail::kIncompleteGroup) {
+    edit.MarkAtomicGroup(/*remaining_entries=*/1);
+  }
+  std::string payload;
+  ASSERT_TRUE(edit.EncodeTo(&payload, /*ts_sz=*/0));
+  const char type = log::kFullType;
+  std::string record;
+  PutFixed32(&record,
+             crc32c::Mask(crc32c::Extend(crc32c::Value(&type, 1),
+                                         payload.data(), payload.size())));
+  PutFixed16(&record, static_cast<uint16_t>(payload.size()));
+  record += type + payload;
+  if (tail == ManifestTail::kTornRecord) {
+    record.resize(record.size() / 2);
+  }
+  if (tail == ManifestTail::kNone) {
+    return;
+  }
+  std::string manifest;
+  ASSERT_OK(
+      ReadFileToString(env_, dbname_ + "/" + CurrentManifest(), &manifest));
+  ASSERT_LT(manifest.size() + record.size(), size_t{log::kBlockSize});
+  ASSERT_OK(WriteStringToFile(env_, manifest + record,
+                              dbname_ + "/" + CurrentManifest()));
+}
+
+std::string PathCopyTestBase::CurrentManifest() {
+  std::string current;
+  EXPECT_OK(ReadFileToString(env_, CurrentFileName(dbname_), &current));
+  while (!current.empty() && current.back() == '\n') {
+    current.pop_back();
+  }
+  return current;
+}
+
+Status PathCopyTestBase::OpenReadOnly(const std::vector<Options>& options,
+                                      std::unique_ptr<DB>* db) {
+  std::vector<ColumnFamilyDescriptor> families;
+  for (size_t i = 0; i < options.size(); ++i) {
+    families.emplace_back(
+        i == 0 ? kDefaultColumnFamilyName : "cf" + std::to_string(i),
+        options[i]);
+  }
+  std::vector<ColumnFamilyHandle*> handles;
+  const Status s = DB::OpenForReadOnly(DBOptions(options[0]), dbname_, families,
+                                       &handles, db);
+  for (ColumnFamilyHandle* handle : handles) {
+    EXPECT_OK((*db)->DestroyColumnFamilyHandle(handle));
+  }
+  return s;
 }
 
 std::vector<std::string> PathCopyTestBase::Names(const std::string& directory) {

@@ -72,6 +72,18 @@ class PathCopyTestBase : public PathTestBase {
                                  int num_threads = 1);
   std::unique_ptr<BackupEngine> OpenBackups(const std::string& directory);
 
+  // The end of a MANIFEST that its writer has left when it crashed.
+  enum class ManifestTail { kNone, kTornRecord, kIncompleteGroup };
+  // Appends such an end to the MANIFEST of the DB. An incomplete group names an
+  // SST file on path 1.
+  // REQUIRES: the DB is closed
+  void AppendToManifest(ManifestTail tail);
+  // Returns the name, without directory, of the MANIFEST that CURRENT names.
+  std::string CurrentManifest();
+  // Opens the default family, "cf1", "cf2", ...
+  Status OpenReadOnly(const std::vector<Options>& options,
+                      std::unique_ptr<DB>* db);
+
   std::vector<std::string> Names(const std::string& directory);
   // Returns the number of files of this type.
   size_t Count(const std::string& directory, FileType type);
