@@ -14,6 +14,8 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 constexpr char kTitle[] = "Strata checkpoint in progress\n";
+// Stands before the name of a directory. No file on a path has such a name.
+constexpr char kDirectory[] = "directory ";
 
 // Returns the last line of a mark.
 std::string ChecksumLine(const std::string& lines) {
@@ -31,6 +33,11 @@ const char* CheckpointMark::Name() { return "000001.dbtmp"; }
 
 std::string CheckpointMark::Encode() const {
   std::string text = kTitle + attempt + "\n";
+  for (const std::string& directory : directories) {
+    if (directory.find('\n') == std::string::npos) {
+      text += kDirectory + directory + "\n";
+    }
+  }
   for (const std::string& file : files) {
     text += file + "\n";
   }
@@ -39,6 +46,7 @@ std::string CheckpointMark::Encode() const {
 
 Status CheckpointMark::DecodeFrom(const std::string& text) {
   attempt.clear();
+  directories.clear();
   files.clear();
   const std::string title = kTitle;
   const size_t checksum_size = ChecksumLine("").size();
@@ -57,6 +65,8 @@ Status CheckpointMark::DecodeFrom(const std::string& text) {
     const std::string line = lines.substr(begin, end - begin);
     if (begin == title.size()) {
       attempt = line;
+    } else if (line.rfind(kDirectory, 0) == 0) {
+      directories.insert(line.substr(sizeof(kDirectory) - 1));
     } else {
       files.insert(line);
     }

@@ -14,8 +14,8 @@ namespace ROCKSDB_NAMESPACE {
 class FileSystem;
 
 // A file in each directory of a checkpoint that is not committed. It says to
-// which attempt the directory belongs, and which files the attempt has put
-// there.
+// which attempt the directory belongs, which other directories the attempt has,
+// and which files it has put there.
 //
 // The name is that of a temporary file, so that a DB that is opened with the
 // directory deletes the file, whether the DB is the checkpoint (a crash after
@@ -26,6 +26,10 @@ struct CheckpointMark {
 
   // A text without line breaks that is not empty, another one in each attempt.
   std::string attempt;
+  // In the mark of the checkpoint's staging directory: the names of the other
+  // directories, without ".tmp". In the marks of the others: the name of the
+  // checkpoint's staging directory. A name with a line break is left out.
+  std::set<std::string> directories;
   // The names of the files in the directory, without the mark.
   std::set<std::string> files;
 

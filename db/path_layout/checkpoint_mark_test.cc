@@ -37,20 +37,35 @@ TEST_F(CheckpointMarkTest, IsReadAsItWasWritten) {
   for (const int num_files : {0, 2}) {
     if (num_files == 2) {
       mark.files = {"000012.sst", "000013.blob"};
+      mark.directories = {"/a b", "/directory c"};
     }
     ASSERT_OK(mark.Write(fs_, directory_));
     CheckpointMark read;
     read.files = {"other"};
+    read.directories = {"/other"};
     ASSERT_OK(read.Read(fs_, directory_));
     EXPECT_EQ(read.attempt, mark.attempt);
     EXPECT_EQ(read.files, mark.files);
+    EXPECT_EQ(read.directories, mark.directories);
   }
+}
+
+TEST_F(CheckpointMarkTest, NameWithALineBreakIsLeftOut) {
+  CheckpointMark mark;
+  mark.attempt = "some text";
+  mark.directories = {"/a\n000012.sst", "/b"};
+  ASSERT_OK(mark.Write(fs_, directory_));
+  CheckpointMark read;
+  ASSERT_OK(read.Read(fs_, directory_));
+  EXPECT_EQ(read.directories, std::set<std::string>{"/b"});
+  EXPECT_TRUE(read.files.empty());
 }
 
 TEST_F(CheckpointMarkTest, DamageIsCorruption) {
   CheckpointMark mark;
   mark.attempt = "some text";
   mark.files = {"000012.sst"};
+  mark.directories = {"/other"};
   ASSERT_OK(mark.Write(fs_, directory_));
   std::string text;
   ASSERT_OK(ReadFileToString(fs_, File(), &text));

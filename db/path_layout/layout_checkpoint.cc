@@ -56,6 +56,7 @@ LayoutCheckpoint::LayoutCheckpoint(DB* db, const std::string& directory,
 
 Status LayoutCheckpoint::Begin() {
   if (!has_layout()) {
+    ReportForgotten();
     return Status::OK();
   }
   Status s = plan_->Validate();
@@ -90,6 +91,9 @@ Status LayoutCheckpoint::Begin() {
   s = CheckDirectories(of_db);
   if (s.ok()) {
     s = DeleteLeftovers();
+  }
+  if (s.ok()) {
+    ReportForgotten();
   }
   TEST_SYNC_POINT("LayoutCheckpoint::Begin:Done");
   return s;
@@ -183,6 +187,35 @@ Status LayoutCheckpoint::DeleteLeftovers() {
   return Status::OK();
 }
 
+void LayoutCheckpoint::ReportForgotten() const {
+  CheckpointMark mark;
+  if (!mark.Read(fs_, staging_).ok()) {
+    return;
+  }
+  for (const std::string& directory : mark.directories) {
+    for (const std::string& name : {directory, directory + ".tmp"}) {
+      CheckpointMark left;
+      if (left.Read(fs_, name).ok() && left.attempt == mark.attempt) {
+        ROCKS_LOG_WARN(logger_,
+                       "Checkpoint: an attempt that did not end has left %s. "
+                       "This one has other directories and leaves it alone: "
+                       "delete it",
+                       name.c_str());
+      }
+    }
+  }
+}
+
+bool LayoutCheckpoint::HasEnded(const CheckpointMark& mark) const {
+  if (mark.directories.size() != 1) {
+    return false;
+  }
+  CheckpointMark of_checkpoint;
+  const Status s = of_checkpoint.Read(fs_, *mark.directories.begin());
+  return s.ok() ? of_checkpoint.attempt != mark.attempt
+                : s.IsNotFound() || s.IsPathNotFound();
+}
+
 Status LayoutCheckpoint::CheckLeftover(const std::string& directory) const {
   std::vector<std::string> names;
   Status s = fs_->GetChildren(directory, IOOptions(), &names, nullptr);
@@ -191,18 +224,31 @@ Status LayoutCheckpoint::CheckLeftover(const std::string& directory) const {
   }
   CheckpointMark mark;
   CheckpointMark mark_of_checkpoint;
+  const bool has_mark = mark.Read(fs_, directory).ok();
   bool is_leftover = true;
   if (!names.empty()) {
-    is_leftover = mark.Read(fs_, directory).ok() &&
-                  mark_of_checkpoint.Read(fs_, staging_).ok() &&
-                  mark.attempt == mark_of_checkpoint.attempt;
+    is_leftover = has_mark && ((mark_of_checkpoint.Read(fs_, staging_).ok() &&
+                                mark.attempt == mark_of_checkpoint.attempt) ||
+                               (names.size() == 1 && HasEnded(mark)));
   }
   for (const std::string& name : names) {
     is_leftover = is_leftover && (name == CheckpointMark::Name() ||
                                   mark.files.count(name) > 0);
   }
-  return is_leftover ? Status::OK()
-                     : Status::InvalidArgument("Directory exists", directory);
+  if (is_leftover) {
+    return Status::OK();
+  }
+  std::string message = directory;
+  if (has_mark) {
+    message += ", which has the mark of another checkpoint";
+    for (const std::string& staging : mark.directories) {
+      message += ", " + staging;
+    }
+    message +=
+        ". If that one is not running, and no complete checkpoint has its "
+        "files there, delete the directory";
+  }
+  return Status::InvalidArgument("Directory exists", message);
 }
 
 Status LayoutCheckpoint::CheckStagingLeftover(
@@ -431,7 +477,11 @@ Status LayoutCheckpoint::WriteMarks() {
                  attempt_.end());
   CheckpointMark mark;
   mark.attempt = attempt_;
+  for (const Other& other : others_) {
+    mark.directories.insert(other.directory);
+  }
   Status s = mark.Write(fs_, staging_);
+  mark.directories = {CleanDirectoryName(fs_, staging_)};
   for (const Other& other : others_) {
     if (s.ok()) {
       mark.files = other.files;

@@ -15,6 +15,7 @@
 namespace ROCKSDB_NAMESPACE {
 
 class CopyPaths;
+struct CheckpointMark;
 class DB;
 class FileSystem;
 class Logger;
@@ -32,7 +33,9 @@ struct LiveFileStorageInfo;
 // them, and each staging directory before a file is put there, has a mark
 // (CheckpointMark) with the same random text. The next checkpoint with the same
 // directories recognizes them by the mark, deletes them, and leaves any other
-// directory alone.
+// directory alone. A checkpoint with the same main directory and other ones
+// leaves them alone, too, and names them in LOG. A directory that has only the
+// mark of an attempt that has ended is deleted by any checkpoint with it.
 //
 // A checkpoint takes the staging directory of another one that is running for
 // one that a crash has left, and deletes it. Commit() of the other one notices
@@ -97,8 +100,14 @@ class LayoutCheckpoint {
   // Returns the directories of the DB.
   std::set<std::string> DirectoriesOfDB(const CopyPaths& paths) const;
   Status DeleteLeftovers();
+  // Writes to LOG which directories an earlier attempt with this main directory
+  // has left that this one does not have.
+  void ReportForgotten() const;
   // Returns InvalidArgument if this is not the directory of an earlier attempt.
   Status CheckLeftover(const std::string& directory) const;
+  // Returns true if the attempt with this mark, which is that of a directory
+  // besides the main one, has ended.
+  bool HasEnded(const CheckpointMark& mark) const;
   // The same for the staging directory of another one, of any attempt.
   Status CheckStagingLeftover(const std::string& staging) const;
   Status DeleteDirectory(const std::string& directory) const;

@@ -6,7 +6,12 @@
 #include "db/path_layout/layout_checkpoint.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdarg>
+#include <cstdio>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +23,31 @@
 #include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+// Keeps the lines of LOG. Thread-safe.
+class LineLogger : public Logger {
+ public:
+  using Logger::Logv;
+  void Logv(const char* format, va_list arguments) override {
+    char line[1000];
+    vsnprintf(line, sizeof(line), format, arguments);
+    std::lock_guard<std::mutex> lock(mutex_);
+    lines_.emplace_back(line);
+  }
+  // Returns true if a line has both texts.
+  bool Has(const std::string& one, const std::string& other) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return std::any_of(lines_.begin(), lines_.end(),
+                       [&](const std::string& line) {
+                         return line.find(one) != std::string::npos &&
+                                line.find(other) != std::string::npos;
+                       });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> lines_;
+};
 
 class LayoutCheckpointTest : public PathCopyTestBase {
  protected:
@@ -394,6 +424,111 @@ TEST_F(LayoutCheckpointTest, DirectoriesOfOthersAreLeftAlone) {
   ASSERT_OK(DestroyDir(env_, second));
   ASSERT_OK(env_->CreateDir(second));
   CopyAndCheck(main, layout);
+}
+
+// A directory that has nothing but a mark is deleted, unless the attempt of the
+// mark may be running.
+TEST_F(LayoutCheckpointTest, MarkAloneIsALeftover) {
+  const Options options = PathOptions("a", 2, {0}, {1});
+  OpenNew({options});
+  PutRange(0, 0, kKeys);
+  FileSystem* const fs = env_->GetFileSystem().get();
+  enum Case { kEnded, kReplaced, kRunning, kWithFile, kDamaged, kNumCases };
+  for (int c = 0; c < kNumCases; ++c) {
+    SCOPED_TRACE(c);
+    const std::string main = Directory("main");
+    const std::string other_main = Directory("other");
+    const std::string second = Directory("second");
+    const CopyLayout layout = LayoutOf({main, second}, {0}, {1});
+    CheckpointMark mark;
+    mark.attempt = "one";
+    mark.directories = {other_main + ".tmp"};
+    mark.files = {"000012.sst"};
+    ASSERT_OK(env_->CreateDir(second));
+    ASSERT_OK(mark.Write(fs, second));
+    if (c == kReplaced || c == kRunning) {
+      CheckpointMark of_checkpoint;
+      of_checkpoint.attempt = c == kRunning ? "one" : "two";
+      of_checkpoint.directories = {second};
+      ASSERT_OK(env_->CreateDir(other_main + ".tmp"));
+      ASSERT_OK(of_checkpoint.Write(fs, other_main + ".tmp"));
+    } else if (c == kWithFile) {
+      ASSERT_OK(WriteStringToFile(env_, "precious", second + "/000012.sst"));
+    } else if (c == kDamaged) {
+      ASSERT_OK(WriteStringToFile(env_, "precious",
+                                  second + "/" + CheckpointMark::Name()));
+    }
+    const Status s = MakeCheckpoint(main, 0, &layout);
+    if (c == kEnded || c == kReplaced) {
+      ASSERT_OK(s);
+      CheckLayoutCopy(main, {&layout.all});
+      continue;
+    }
+    CheckRefused(s, "Directory exists");
+    CheckRefused(s, second);
+    if (c != kDamaged) {
+      CheckRefused(s, "mark of another checkpoint, " + other_main + ".tmp");
+    }
+    EXPECT_TRUE(Exists(second + "/" + CheckpointMark::Name()));
+    EXPECT_EQ(Exists(second + "/000012.sst"), c == kWithFile);
+    EXPECT_FALSE(Exists(main));
+  }
+}
+
+// Power fails between any two steps, and the next attempt has other
+// directories, or one alone. LOG names the directories that stay with files.
+TEST_F(LayoutCheckpointTest, DirectoriesThatTheNextAttemptDoesNotHave) {
+  auto logger = std::make_shared<LineLogger>();
+  Options options = FeatureOptions(kBlobs, "a", 2, {0, 1}, {0, 1});
+  options.info_log = logger;
+  int num_left = 0;
+  int steps = 0;
+  for (bool has_failed = true; has_failed; ++steps) {
+    SCOPED_TRACE(steps);
+    ASSERT_LT(steps, 500);
+    DestroyAll();
+    OpenNew({options});
+    FillTwoLevels();
+    const std::string number = std::to_string(steps);
+    const std::string main = Directory("main" + number);
+    const std::string second = Directory("second" + number);
+    const std::string third = Directory("third" + number);
+    const CopyLayout layout = LayoutOf({second, third}, {0, 1}, {0, 1});
+    fs_->PowerOffAfter(steps);
+    const Status s = MakeCheckpoint(main, UINT64_MAX, &layout);
+    has_failed = fs_->HasFailed();
+    fs_->PowerOffAfter(-1);
+    Crash();
+    ASSERT_OK(Open({options}, /*create_families=*/false));
+    if (Exists(main)) {
+      continue;
+    }
+    ASSERT_FALSE(s.ok());
+    const CopyLayout other =
+        LayoutOf({main, Directory("fourth" + number)}, {0, 1}, {0, 1});
+    const bool has_layout = steps % 2 == 0;
+    ASSERT_OK(MakeCheckpoint(main, UINT64_MAX, has_layout ? &other : nullptr));
+    CheckLayoutCopy(main, {has_layout ? &other.all : nullptr});
+    for (const std::string& directory :
+         {second, third, second + ".tmp", third + ".tmp"}) {
+      if (Exists(directory) && (Count(directory, kTableFile) > 0 ||
+                                Count(directory, kBlobFile) > 0)) {
+        ++num_left;
+        EXPECT_TRUE(logger->Has(
+            "an attempt that did not end has left " + directory + ". This",
+            "delete it"))
+            << directory;
+      }
+    }
+    // A later attempt refuses a complete directory, and says what to do.
+    if (Exists(second)) {
+      const CopyLayout later =
+          LayoutOf({Directory("fifth" + number), second}, {0, 1}, {0, 1});
+      CheckRefused(MakeCheckpoint(Directory("later"), UINT64_MAX, &later),
+                   "delete the directory");
+    }
+  }
+  EXPECT_GT(num_left, 0);
 }
 
 // A checkpoint does not delete a staging directory without its mark, even if
