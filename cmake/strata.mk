@@ -175,6 +175,7 @@ STRATA_LIB = \
   db/strata/db_strata_delta_ingestion.cc \
   db/strata/db_strata_delta_jobs.cc \
   db/strata/db_strata_deltas.cc \
+  db/strata/db_strata_drop.cc \
   db/strata/db_strata_dropped_family.cc \
   db/strata/db_strata_flush_order.cc \
   db/strata/db_strata_quarantine.cc \
@@ -192,6 +193,7 @@ STRATA_LIB = \
   db/strata/point_read.cc \
   db/strata/point_read_batch.cc \
   db/strata/range_conversion.cc \
+  db/strata/refused_records.cc \
   db/strata/version_set_strata.cc \
   db/strata/version_storage_strata.cc \
   db/strata/version_strata.cc \
@@ -483,6 +485,7 @@ STRATA_TEST_MAIN = \
   db/strata/read_only_merge_operands_test.cc \
   db/strata/recovered_wals_test.cc \
   db/strata/refused_edit_test.cc \
+  db/strata/refused_records_test.cc \
   db/strata/round_robin_compaction_test.cc \
   db/strata/seeded_db_test.cc \
   db/strata/seeded_metamorphic_test.cc \

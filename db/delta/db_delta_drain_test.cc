@@ -414,7 +414,7 @@ TEST_P(DBDeltaDrainTest, DropOfTheLastFamilyBeginsANewManifest) {
       }
       EXPECT_GT(NumDeltaEdits(), 1);
       std::atomic<bool> is_rolling{false};
-      EnableCallBack("DBStrata::RollManifestWithoutDeltas:Roll",
+      EnableCallBack("DBStrata::RollManifestAndSchedule:Roll",
                      [&](void*) { is_rolling = roll_fails; });
       EnableCallBack("VersionSet::ProcessManifestWrites:AfterSyncManifest",
                      [&](void* status) {

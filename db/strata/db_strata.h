@@ -252,9 +252,9 @@ class DBStrata {
   void ScheduleDeltaJobs();
   void ResumeDrains();  // held
   // To be called after a column family was dropped. If it was the last one with
-  // delta files, begins a MANIFEST that does not name any. LOG tells of a
-  // failure, which is none of the drop. Not held.
-  void RollManifestAfterDrop(const ColumnFamilyData* cfd);
+  // records that RocksDB refuses (IsRefusedByRocksDB()), begins a MANIFEST
+  // without them. LOG tells of a failure, which is none of the drop. Not held.
+  void RollManifestAfterDrop(ColumnFamilyData* cfd);
   // Waits until no fold is between its beginning and its end. Folds do not wait
   // for the caller. Released.
   void WaitForDeltaFolds();
@@ -480,6 +480,9 @@ class DBStrata {
   std::unordered_set<uint64_t> QuarantinedFiles() const;
   // Makes the current state the beginning of a new MANIFEST. Released.
   Status RollManifest(Env::IOActivity activity);
+  // The same, and schedules the jobs that waited for the edit. Released.
+  Status RollManifestAndSchedule(Env::IOActivity activity,
+                                 JobContext* job_context);
   bool MayHaveMoreToDoThanWrite();
 
   DBImpl* const db_;

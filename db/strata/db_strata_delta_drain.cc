@@ -16,12 +16,10 @@
 #include "db/delta/delta_read.h"
 #include "db/delta/delta_store.h"
 #include "db/delta/delta_version.h"
-#include "db/job_context.h"
 #include "db/strata/db_strata.h"
 #include "db/version_set.h"
 #include "logging/logging.h"
 #include "options/strata/merged_value_options.h"
-#include "test_util/sync_point.h"
 #include "util/cast_util.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -83,38 +81,7 @@ Status DBStrata::RollManifestWithoutDeltas(Env::IOActivity activity,
       return Status::OK();
     }
   }
-  TEST_SYNC_POINT("DBStrata::RollManifestWithoutDeltas:Roll");
-  const Status s = RollManifest(activity);
-  if (s.ok()) {
-    job_context->superversion_contexts.emplace_back(
-        /*create_superversion=*/true);
-    db_->InstallSuperVersionAndScheduleWork(
-        db_->versions_->GetColumnFamilySet()->GetDefault(),
-        &job_context->superversion_contexts.back());
-  }
-  return s;
-}
-
-void DBStrata::RollManifestAfterDrop(const ColumnFamilyData* cfd) {
-  if (cfd->delta_store() == nullptr) {
-    return;
-  }
-  JobContext job_context(db_->next_job_id_.fetch_add(1));
-  {
-    InstrumentedMutexLock lock(&db_->mutex_);
-    const Status s =
-        RollManifestWithoutDeltas(Env::IOActivity::kUnknown, &job_context);
-    if (!s.ok()) {
-      // Nothing is lost: the next edit begins another MANIFEST.
-      ROCKS_LOG_WARN(db_->immutable_db_options_.info_log,
-                     "[%s] The MANIFEST keeps records of delta files after the "
-                     "drop, as the creation of a new MANIFEST failed: %s. "
-                     "RocksDB refuses the DB until another one was begun, as "
-                     "each open does",
-                     cfd->GetName().c_str(), s.ToString().c_str());
-    }
-  }
-  job_context.Clean();
+  return RollManifestAndSchedule(activity, job_context);
 }
 
 bool DBStrata::DrainWaitsForReaders(ColumnFamilyData* cfd) {
