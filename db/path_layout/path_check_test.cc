@@ -286,33 +286,36 @@ TEST_F(PathCheckTest, FilesOfARemovedPathCanBeMoved) {
 // on a removed path. No version has these files any more, so they are not
 // looked for.
 TEST_F(PathCheckTest, BlobFilesWithoutLiveValuesMayBeMissing) {
-  for (const bool is_mapped : {false, true}) {
-    for (const bool keeps_values : {false, true}) {
-      SCOPED_TRACE(std::to_string(is_mapped) + std::to_string(keeps_values));
-      const auto blob_options = [&](int num_paths) {
-        Options options = PathOptions(num_paths, 0, /*deltas=*/false);
-        options.enable_blob_files = true;
-        options.enable_blob_address_map = is_mapped;
-        return options;
-      };
-      Options options = blob_options(2);
-      options.level_blob_path_ids = {1};
-      DestroyAndReopen(options);
-      for (int i = 0; i < kKeys; ++i) {
-        ASSERT_OK(Put(Key(i), "value"));
-      }
-      ASSERT_OK(Flush());
-      ASSERT_EQ(NumFilesOnSecond(kBlobFile), 1);
-      for (int i = 0; i < kKeys && !keeps_values; ++i) {
-        ASSERT_OK(Delete(Key(i)));
-      }
-      ASSERT_OK(dbfull()->SetOptions({{"level_blob_path_ids", ""}}));
-      CompactAll();
-      ASSERT_EQ(NumFilesOnSecond(kBlobFile), 0);
-      Reopen(blob_options(1));
-      CheckAll(keeps_values ? "value" : "NOT_FOUND");
-      ASSERT_OK(db_->VerifyChecksum());
+  for (int c = 0; c < 8; ++c) {
+    SCOPED_TRACE(c);
+    const bool is_mapped = (c & 1) != 0;
+    const bool keeps_values = (c & 2) != 0;
+    const bool best_efforts = (c & 4) != 0;
+    const auto blob_options = [&](int num_paths) {
+      Options options = PathOptions(num_paths, 0, /*deltas=*/false);
+      options.enable_blob_files = true;
+      options.enable_blob_address_map = is_mapped;
+      return options;
+    };
+    Options options = blob_options(2);
+    options.level_blob_path_ids = {1};
+    DestroyAndReopen(options);
+    for (int i = 0; i < kKeys; ++i) {
+      ASSERT_OK(Put(Key(i), "value"));
     }
+    ASSERT_OK(Flush());
+    ASSERT_EQ(NumFilesOnSecond(kBlobFile), 1);
+    for (int i = 0; i < kKeys && !keeps_values; ++i) {
+      ASSERT_OK(Delete(Key(i)));
+    }
+    ASSERT_OK(dbfull()->SetOptions({{"level_blob_path_ids", ""}}));
+    CompactAll();
+    ASSERT_EQ(NumFilesOnSecond(kBlobFile), 0);
+    Options one_path = blob_options(1);
+    one_path.best_efforts_recovery = best_efforts;
+    Reopen(one_path);
+    CheckAll(keeps_values ? "value" : "NOT_FOUND");
+    ASSERT_OK(db_->VerifyChecksum());
   }
 }
 

@@ -36,7 +36,8 @@ class UnlistedPathCheck {
                      const std::string& family, FileType type, uint64_t number,
                      uint32_t path_id);
 
-  // To be called if all files of the current state exist.
+  // To be called if the replay may end with the current state, and all files
+  // that this state needs exist.
   void OnCompleteState() { status_ = Status::OK(); }
 
   // Returns OK, or InvalidArgument that names the first such file.

@@ -30,6 +30,7 @@ void FuzzText(const std::string& text) {
   CheckpointMark again;
   Require(again.DecodeFrom(mark.Encode()).ok());
   Require(again.attempt == mark.attempt);
+  Require(again.directories == mark.directories);
   Require(again.files == mark.files);
 }
 
@@ -39,6 +40,9 @@ void FuzzCheckpointMark(FuzzInput* input) {
   for (int n = input->Byte() % 5; n > 0; --n) {
     mark.files.insert(input->String(20));
   }
+  for (int n = input->Byte() % 3; n > 0; --n) {
+    mark.directories.insert(input->String(20));
+  }
   // Line breaks in the parts make a text with a valid checksum that has other
   // parts.
   const std::string text = mark.Encode();
@@ -47,11 +51,16 @@ void FuzzCheckpointMark(FuzzInput* input) {
   bool is_plain =
       !mark.attempt.empty() && mark.attempt.find('\n') == std::string::npos;
   for (const std::string& file : mark.files) {
-    is_plain = is_plain && file.find('\n') == std::string::npos;
+    is_plain = is_plain && file.find('\n') == std::string::npos &&
+               file.rfind("directory ", 0) != 0;
+  }
+  for (const std::string& directory : mark.directories) {
+    is_plain = is_plain && directory.find('\n') == std::string::npos;
   }
   if (is_plain) {
     Require(same.DecodeFrom(text).ok());
     Require(same.attempt == mark.attempt);
+    Require(same.directories == mark.directories);
     Require(same.files == mark.files);
   }
   FuzzText(input->Rest());
