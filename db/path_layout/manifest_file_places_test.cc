@@ -106,10 +106,11 @@ TEST_F(ManifestFilePlacesTest, DamageAndErrorsOfTheCaller) {
 }
 
 TEST_F(ManifestFilePlacesTest, EndThatARecoveryReads) {
+  std::vector<std::string> records;
   VersionEdit edit;
   edit.AddFile(0, Sst(10, 1));
-  Add(edit);
-  const uint64_t end = Write();
+  records.push_back(Encode(edit));
+  const uint64_t end = Write(records);
   uint64_t found = 0;
   ASSERT_OK(FindEndOfManifest(fs_.get(), fname_, &found));
   EXPECT_EQ(found, end);
@@ -118,15 +119,15 @@ TEST_F(ManifestFilePlacesTest, EndThatARecoveryReads) {
   VersionEdit grouped;
   grouped.AddFile(0, Sst(11, 1));
   grouped.MarkAtomicGroup(/*remaining_entries=*/1);
-  Add(grouped);
-  const uint64_t end_of_first = Write();
+  records.push_back(Encode(grouped));
+  const uint64_t end_of_first = Write(records);
   ASSERT_OK(FindEndOfManifest(fs_.get(), fname_, &found));
   EXPECT_EQ(found, end);
   VersionEdit second;
   second.AddFile(0, Sst(12, 1));
   second.MarkAtomicGroup(/*remaining_entries=*/0);
-  Add(second);
-  const uint64_t end_of_group = Write();
+  records.push_back(Encode(second));
+  const uint64_t end_of_group = Write(records);
   std::string contents;
   ASSERT_OK(ReadFileToString(fs_.get(), fname_, &contents));
   for (const uint64_t size :
