@@ -214,6 +214,8 @@ TEST_P(DBDeltaDrainTest, DrainFlushesOnlyWhatThereIs) {
   const auto listener = std::make_shared<FlushListener>();
   Options options = PlainOptions(/*auto_jobs=*/false);
   options.listeners.push_back(listener);
+  // A flush request waits if an immutable memtable is the last but one allowed.
+  options.max_write_buffer_number = 4;
   std::atomic<int> requests{0};
   const auto compact = [&](bool flushes, int num_requests) {
     listener->Take();

@@ -489,6 +489,8 @@ TEST_F(DBDeltaFlushTest, WithoutParanoidChecksTheNextFlushTriesAgain) {
     Options options = c.separates ? DeltaOptions() : Without(DeltaOptions());
     options.paranoid_checks = false;
     options.atomic_flush = c.is_atomic;
+    // With two, Flush() would wait because of the memtable of the failed flush.
+    options.max_write_buffer_number = 4;
     const auto listener = std::make_shared<FlushListener>();
     options.listeners.push_back(listener);
     DestroyAndReopen(options);
