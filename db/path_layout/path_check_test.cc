@@ -11,6 +11,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "db/db_test_util.h"
@@ -19,6 +20,47 @@
 #include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// Runs compactions in this process as another process would, which has the
+// OPTIONS file alone: it does not name the paths of a database without a
+// layout.
+class Worker : public CompactionService {
+ public:
+  explicit Worker(std::string dbname) : dbname_(std::move(dbname)) {}
+  const char* Name() const override { return "Worker"; }
+  CompactionServiceScheduleResponse Schedule(
+      const CompactionServiceJobInfo& /*info*/,
+      const std::string& input) override {
+    input_ = input;
+    return CompactionServiceScheduleResponse(
+        "job", CompactionServiceJobStatus::kSuccess);
+  }
+  CompactionServiceJobStatus Wait(const std::string& /*job_id*/,
+                                  std::string* result) override {
+    const Options options;
+    CompactionServiceOptionsOverride overrides;
+    overrides.env = options.env;
+    overrides.table_factory = options.table_factory;
+    overrides.merge_operator = MergeOperators::CreateStringAppendOperator();
+    status = DB::OpenAndCompact(OpenAndCompactOptions(), dbname_,
+                                dbname_ + "/worker", input_, result, overrides);
+    ++num_jobs;
+    return status.ok() ? CompactionServiceJobStatus::kSuccess
+                       : CompactionServiceJobStatus::kFailure;
+  }
+
+  // The result of the last job.
+  Status status;
+  int num_jobs = 0;
+
+ private:
+  const std::string dbname_;
+  std::string input_;
+};
+
+}  // namespace
 
 class PathCheckTest : public DBTestBase {
  protected:
@@ -521,6 +563,49 @@ TEST_F(PathCheckTest, SecondaryGoesOnWhenThePrimaryHasLeftThePath) {
   ASSERT_OK(secondary->TryCatchUpWithPrimary());
   CheckAllOf(secondary.get(), "x,y");
   ASSERT_OK(secondary->Close());
+}
+
+// A worker checks the paths of the family that it compacts. It also opens the
+// default one, which may have files on a path that the worker does not know.
+TEST_F(PathCheckTest, WorkerNeedsThePathsOfTheFamilyThatItCompacts) {
+  Options options = PathOptions(2, 0, /*deltas=*/false);
+  options.level_sst_path_ids.clear();
+  options.db_paths = options.cf_paths;
+  options.cf_paths.clear();
+  const auto worker = std::make_shared<Worker>(dbname_);
+  options.compaction_service = worker;
+  DestroyAndReopen(options);
+  CreateAndReopenWithCF({"foo"}, options);
+  CompactRangeOptions to_second;
+  to_second.target_path_id = 1;
+  to_second.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+  for (int i = 0; i < 2; ++i) {
+    for (int family = 0; family < 2; ++family) {
+      ASSERT_OK(Put(family, "a", "value" + std::to_string(i)));
+      ASSERT_OK(Put(family, "z", "value" + std::to_string(i)));
+      ASSERT_OK(Flush(family));
+    }
+  }
+  // Run here, as the worker knows one directory.
+  options.compaction_service = nullptr;
+  ReopenWithColumnFamilies({"default", "foo"}, options);
+  ASSERT_OK(db_->CompactRange(to_second, handles_[0], nullptr, nullptr));
+  ASSERT_EQ(NumFilesOnSecond(kTableFile), 1);
+  options.compaction_service = worker;
+  ReopenWithColumnFamilies({"default", "foo"}, options);
+
+  const CompactRangeOptions compact;
+  ASSERT_OK(db_->CompactRange(compact, handles_[1], nullptr, nullptr));
+  ASSERT_GT(worker->num_jobs, 0);
+  ASSERT_OK(worker->status);
+  EXPECT_EQ(Get(1, "a"), "value1");
+  EXPECT_EQ(NumTableFilesAtLevel(0, 1), 0);
+
+  // Its own family is checked.
+  ASSERT_OK(Put("a", "value2"));
+  ASSERT_OK(Flush());
+  EXPECT_NOK(db_->CompactRange(compact, handles_[0], nullptr, nullptr));
+  ExpectRefused(worker->status);
 }
 
 }  // namespace ROCKSDB_NAMESPACE

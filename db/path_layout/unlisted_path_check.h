@@ -29,6 +29,15 @@ class FileSystem;
 // Not thread-safe. An object is used by one VersionBuilder.
 class UnlistedPathCheck {
  public:
+  // Makes an open check no paths of this column family, which may go back to an
+  // older state then, as in RocksDB: gives the family so many paths that no
+  // path id is beyond the list. Each file is where it was, as such an id means
+  // the last path. A worker of remote compaction does so with a family that it
+  // opens, but does not compact.
+  // dbname: the directory of the database.
+  static void Exempt(const std::string& dbname, const DBOptions& db_options,
+                     ColumnFamilyOptions* options);
+
   // To be called if the edit that is being applied adds a file that cannot be
   // found. As in CheckPathOfFile(), a file on the last path is not missing.
   // family: the name of the column family, for the message.

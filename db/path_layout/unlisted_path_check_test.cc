@@ -76,6 +76,31 @@ TEST_F(UnlistedPathCheckTest, AFileOnTheLastPathIsNotMissing) {
   ASSERT_OK(check_.status());
 }
 
+TEST(UnlistedPathCheckExemptTest, EachPathIdMeansWhatItMeant) {
+  DBOptions db_options;
+  ColumnFamilyOptions options;
+  const auto directories = [&] {
+    UnlistedPathCheck::Exempt("/db", db_options, &options);
+    std::vector<std::string> result;
+    for (const DbPath& path : options.cf_paths) {
+      result.push_back(path.path);
+    }
+    return result;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(directories(), Names({"/db", "/db", "/db", "/db"}));
+  options.cf_paths.clear();
+  db_options.db_paths = {{"/a", 0}, {"/b", 0}};
+  EXPECT_EQ(directories(), Names({"/a", "/b", "/b", "/b"}));
+  options.cf_paths = {{"/c", 0}};
+  EXPECT_EQ(directories(), Names({"/c", "/c", "/c", "/c"}));
+  options.cf_paths = {{"/c", 0}, {"/d", 0}, {"/e", 0}, {"/f", 0}};
+  EXPECT_EQ(directories(), Names({"/c", "/d", "/e", "/f"}));
+  options.cf_paths = {{"/c", 0}};
+  options.compaction_style = kCompactionStyleFIFO;
+  EXPECT_EQ(directories(), Names({"/c"}));
+}
+
 }  // namespace ROCKSDB_NAMESPACE
 
 int main(int argc, char** argv) {
