@@ -6,11 +6,15 @@
 #include <unistd.h>
 
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "db/log_writer.h"
 #include "db/path_layout/path_test_util.h"
 #include "file/filename.h"
+#include "file/writable_file_writer.h"
 #include "port/stack_trace.h"
 #include "rocksdb/db.h"
 #include "rocksdb/utilities/options_util.h"
@@ -69,6 +73,17 @@ class RepairWalDirTest : public PathTestBase {
       }
     }
     return result;
+  }
+
+  // Makes a WAL 000008.log with one record.
+  void WriteWal(const std::string& directory, const std::string& record) {
+    std::unique_ptr<WritableFileWriter> file;
+    ASSERT_OK(WritableFileWriter::Create(env_->GetFileSystem(),
+                                         directory + "/000008.log",
+                                         FileOptions(), &file, nullptr));
+    log::Writer writer(std::move(file), 8, /*recycle_log_files=*/false);
+    ASSERT_OK(writer.AddRecord(WriteOptions(), record));
+    ASSERT_OK(writer.Close(WriteOptions()));
   }
 
   void CheckRefused(const Options& options, const std::string& named,
@@ -189,6 +204,110 @@ TEST_F(RepairWalDirTest, AcceptsAnotherDirectoryWithoutWals) {
   ASSERT_OK(Repair(WalOptions("")));
 }
 
+// A WAL may begin with records about itself.
+TEST_F(RepairWalDirTest, AcceptsWalsWithHeadersAlone) {
+  const std::string wals = PathOf("wals", 0);
+  Options options = WalOptions(wals);
+  options.track_and_verify_wals = true;
+  OpenNew({options, options});
+  // Each flush begins a WAL.
+  for (int family = 0; family < 2; ++family) {
+    PutRange(family, 0, 20, 0, /*wal=*/true);
+    ASSERT_OK(db_->Flush(FlushOptions(), Handle(family)));
+  }
+  Close();
+  uint64_t total = 0;
+  for (const auto& [name, contents] : Contents(wals)) {
+    total += name.find(wals) == 0 ? contents.size() : 0;
+  }
+  ASSERT_GT(total, 0);
+  Options given = options;
+  given.wal_dir = "";
+  ASSERT_OK(Repair(given));
+  // The WAL before the one that is left is gone.
+  options.track_and_verify_wals = false;
+  ASSERT_OK(Open({options, options}, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+}
+
+// The OPTIONS file of a copy names the WALs of the original, which is open. The
+// repair of the copy leaves them alone.
+TEST_F(RepairWalDirTest, LeavesTheWalsOfTheOriginalAlone) {
+  const std::string copy = PathOf("copy", 0);
+  const auto copy_files = [&](const std::string& from, bool is_wal_dir) {
+    ASSERT_OK(env_->CreateDirIfMissing(copy));
+    std::vector<std::string> children;
+    ASSERT_OK(env_->GetChildren(from, &children));
+    for (const std::string& child : children) {
+      uint64_t number = 0;
+      FileType type = kTempFile;
+      std::string contents;
+      if (ParseFileName(child, &number, &type) && type != kInfoLogFile &&
+          type != kDBLockFile && (type == kWalFile) == is_wal_dir) {
+        ASSERT_OK(ReadFileToString(env_, from + "/" + child, &contents));
+        ASSERT_OK(WriteStringToFile(env_, contents, copy + "/" + child));
+      }
+    }
+  };
+  const auto repair = [&](const Options& options) {
+    return RepairDB(copy, DBOptions(options),
+                    {{kDefaultColumnFamilyName, options}, {"cf1", options}});
+  };
+  const std::string wals = PathOf("wals", 0);
+  for (const bool has_wals : {true, false}) {
+    SCOPED_TRACE(has_wals);
+    DestroyDir(env_, copy).PermitUncheckedError();
+    const Options options = WalOptions(wals);
+    Fill(options);
+    const auto before = Contents(wals);
+    copy_files(dbname_, /*is_wal_dir=*/false);
+    if (has_wals) {
+      copy_files(wals, /*is_wal_dir=*/true);
+    }
+    const Status s = repair(WalOptions(""));
+    if (has_wals) {
+      ASSERT_OK(s);
+    } else {
+      EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+      EXPECT_NE(s.ToString().find("If this database is a copy"),
+                std::string::npos)
+          << s.ToString();
+      EXPECT_LT(s.ToString().find("never open the copy with that wal_dir"),
+                s.ToString().find("repair with wal_dir"));
+    }
+    EXPECT_EQ(before, Contents(wals));
+    ASSERT_OK(Open({options, options}, /*create_families=*/false));
+    ASSERT_OK(VerifyData());
+  }
+}
+
+// A WAL directory that has a CURRENT is that of another database.
+TEST_F(RepairWalDirTest, KnowsTheDirectoryOfAnotherDatabase) {
+  const std::string original = PathOf("original", 0);
+  ASSERT_OK(env_->CreateDirIfMissing(dbname_));
+  ASSERT_OK(env_->CreateDirIfMissing(original));
+  WriteWal(original, "data");
+  DBOptions stored;
+  stored.wal_dir = original;
+  FileSystem* const fs = env_->GetFileSystem().get();
+  const auto check = [&](const std::string& given) {
+    return CheckRepairWalDir(fs, dbname_, stored, given, /*info_log=*/nullptr);
+  };
+  EXPECT_TRUE(check(dbname_).IsInvalidArgument());
+  EXPECT_OK(check(original));
+  ASSERT_OK(
+      WriteStringToFile(env_, "MANIFEST-000001\n", CurrentFileName(original)));
+  EXPECT_OK(check(dbname_));
+  const Status s = check(original);
+  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  EXPECT_NE(s.ToString().find("the directory of another database"),
+            std::string::npos)
+      << s.ToString();
+  ASSERT_OK(env_->DeleteFile(original + "/000008.log"));
+  EXPECT_OK(check(original));
+  ASSERT_OK(DestroyDir(env_, original));
+}
+
 // A part of a WAL that is in a WAL buffer counts, too.
 TEST_F(RepairWalDirTest, FindsAWalBuffer) {
   const std::string wals = PathOf("wals", 0);
@@ -205,7 +324,7 @@ TEST_F(RepairWalDirTest, FindsAWalBuffer) {
   ASSERT_OK(WriteStringToFile(env_, "x", WalBufferFileName(wals)));
   EXPECT_TRUE(check().IsInvalidArgument());
   ASSERT_OK(env_->DeleteFile(WalBufferFileName(wals)));
-  ASSERT_OK(WriteStringToFile(env_, "x", wals + "/000008.log"));
+  WriteWal(wals, "data");
   EXPECT_TRUE(check().IsInvalidArgument());
 }
 
