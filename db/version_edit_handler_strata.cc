@@ -26,13 +26,39 @@ Status VersionEditHandlerPointInTime::VerifyDeltaFile(
   return s;
 }
 
+void VersionEditHandlerPointInTime::NoteUnlistedPath(
+    const ColumnFamilyData& cfd) {
+  const uint32_t cf_id = cfd.GetID();
+  const Status& s = builders_.at(cf_id)->version_builder()->UnlistedPath();
+  if (!s.ok()) {
+    unlisted_paths_[cf_id] = s;
+  } else if (unlisted_paths_.count(cf_id) > 0 && MayLeaveAtomicGroup(cf_id)) {
+    unlisted_paths_.erase(cf_id);
+  }
+}
+
+bool VersionEditHandlerPointInTime::MayLeaveAtomicGroup(uint32_t cf_id) {
+  if (atomic_update_versions_.count(cf_id) == 0) {
+    return true;
+  }
+  for (const auto& [id, version] : atomic_update_versions_) {
+    // A version that is valid now is saved before an edit makes it invalid.
+    if (version == nullptr &&
+        !builders_.at(id)->version_builder()->ValidVersionAvailable()) {
+      return false;
+    }
+  }
+  return true;
+}
+
 Status VersionEditHandlerPointInTime::RefuseUnlistedPath(
     const ColumnFamilyData& cfd) {
-  const Status& s =
-      builders_.at(cfd.GetID())->version_builder()->UnlistedPath();
-  if (s.ok()) {
-    return s;
+  NoteUnlistedPath(cfd);
+  const auto it = unlisted_paths_.find(cfd.GetID());
+  if (it == unlisted_paths_.end()) {
+    return Status::OK();
   }
+  const Status& s = it->second;
   lacks_path_ = true;
   version_set_->strata()->NoteLackOfPath();
   ROCKS_LOG_ERROR(version_set_->db_options()->info_log, "%s",

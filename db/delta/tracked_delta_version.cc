@@ -41,6 +41,22 @@ void TrackedDeltaVersion::AddMissing(uint64_t number) {
   missing_ = std::move(missing);
 }
 
+bool TrackedDeltaVersion::IsMissing(uint64_t number) const {
+  return missing_ != nullptr && missing_->count(number) > 0 &&
+         Current() != nullptr && Current()->GetFile(number) != nullptr;
+}
+
+void TrackedDeltaVersion::Forget(const std::set<uint64_t>& numbers) {
+  if (missing_ == nullptr) {
+    return;
+  }
+  auto missing = std::make_shared<std::unordered_set<uint64_t>>(*missing_);
+  for (uint64_t number : numbers) {
+    missing->erase(number);
+  }
+  missing_ = std::move(missing);
+}
+
 bool TrackedDeltaVersion::NoneIsMissing() const {
   return missing_ == nullptr ||
          std::none_of(missing_->begin(), missing_->end(),

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <unordered_set>
 #include <utility>
 
@@ -49,6 +50,10 @@ class TrackedDeltaVersion {
     return LIKELY(Current() == nullptr) ||
            (!Current()->IsLoading() && NoneIsMissing());
   }
+  // Returns true if the current state has the file, which was missing.
+  bool IsMissing(uint64_t number) const;
+  // Takes these files for files that exist.
+  void Forget(const std::set<uint64_t>& numbers);
 
  private:
   bool NoneIsMissing() const;

@@ -66,6 +66,24 @@ TEST_F(TrackedDeltaVersionTest, NoticesAMissingFile) {
   }
 }
 
+TEST_F(TrackedDeltaVersionTest, ForgetsAMissingFile) {
+  gone_ = {11, 12};
+  for (uint64_t number : {10, 11, 12}) {
+    ASSERT_OK(Apply(Flush(number)));
+  }
+  EXPECT_FALSE(tracked_.IsMissing(10));
+  EXPECT_TRUE(tracked_.IsMissing(11));
+  const TrackedDeltaVersion before = tracked_;
+  tracked_.Forget({11});
+  EXPECT_FALSE(tracked_.IsMissing(11));
+  EXPECT_FALSE(tracked_.AllFilesAreThere());
+  tracked_.Forget({10, 12});
+  EXPECT_TRUE(tracked_.AllFilesAreThere());
+  // Copies are independent.
+  tracked_ = before;
+  EXPECT_TRUE(tracked_.IsMissing(11));
+}
+
 // A file that a later edit removes need not exist.
 TEST_F(TrackedDeltaVersionTest, RemovedFileMayBeMissing) {
   gone_ = {11};

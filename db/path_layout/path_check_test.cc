@@ -7,6 +7,7 @@
 
 #include "db/path_layout/path_check.h"
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <set>
@@ -467,6 +468,56 @@ TEST_F(PathCheckTest, BestEffortsRecoveryAcceptsFilesThatAreGone) {
   EXPECT_EQ(Get("key"), "old");
 }
 
+// A lost file of a listed path does not bring back the files of a path that was
+// given up. But as long as the state needs a file there, the path is needed.
+TEST_F(PathCheckTest, BestEffortsRecoveryWithoutAPathAndAFlushedFile) {
+  for (const bool is_given_up : {false, true}) {
+    SCOPED_TRACE(is_given_up);
+    DestroyAndReopen(PathOptions(2, 1, /*deltas=*/false));
+    MergeAll("x");
+    CompactAll();
+    ASSERT_EQ(NumFilesOnSecond(kTableFile), 1);
+    std::vector<LiveFileMetaData> files;
+    db_->GetLiveFilesMetaData(&files);
+    ASSERT_EQ(files.size(), 1);
+    const LiveFileMetaData on_second = files[0];
+    ASSERT_GT(on_second.level, 0);
+    ASSERT_OK(dbfull()->SetOptions({{"level_sst_path_ids", "0"}}));
+    MergeAll("y");
+    if (is_given_up) {
+      ASSERT_OK(db_->CompactFiles(
+          CompactionOptions(),
+          {on_second.directory + "/" + on_second.relative_filename},
+          std::min(on_second.level + 1, 6)));
+      WaitForCompactOptions wait;
+      wait.wait_for_purge = true;
+      ASSERT_OK(db_->WaitForCompact(wait));
+      ASSERT_EQ(NumFilesOnSecond(kTableFile), 0);
+    }
+    CheckAll("x,y");
+    db_->GetLiveFilesMetaData(&files);
+    std::string flushed;
+    for (const LiveFileMetaData& file : files) {
+      if (file.level == 0) {
+        flushed = file.directory + "/" + file.relative_filename;
+      }
+    }
+    Close();
+    ASSERT_OK(env_->DeleteFile(flushed));
+    Options options = PathOptions(1, 0, /*deltas=*/false);
+    options.best_efforts_recovery = true;
+    if (is_given_up) {
+      Reopen(options);
+    } else {
+      ExpectRefused(TryReopen(options));
+      options = PathOptions(2, 0, /*deltas=*/false);
+      options.best_efforts_recovery = true;
+      Reopen(options);
+    }
+    CheckAll("x");
+  }
+}
+
 // The MANIFEST has records of files on a path that was given up, or the files
 // were moved to the last path: nothing is missing.
 TEST_F(PathCheckTest, BestEffortsRecoveryWithoutAPathThatWasGivenUp) {
@@ -562,6 +613,36 @@ TEST_F(PathCheckTest, SecondaryGoesOnWhenThePrimaryHasLeftThePath) {
   ASSERT_EQ(NumFilesOnSecond(kTableFile), 0);
   ASSERT_OK(secondary->TryCatchUpWithPrimary());
   CheckAllOf(secondary.get(), "x,y");
+  ASSERT_OK(secondary->Close());
+}
+
+// The MANIFEST has a blob file of a path that was left, with a higher number
+// than one that is in use.
+TEST_F(PathCheckTest, SecondaryWithoutABlobPathThatWasLeft) {
+  const auto blob_options = [&](int num_paths) {
+    Options options = PathOptions(num_paths, 0, /*deltas=*/false);
+    options.enable_blob_files = true;
+    return options;
+  };
+  Options options = blob_options(2);
+  options.level_blob_path_ids = {0};
+  DestroyAndReopen(options);
+  for (int i = 0; i < kKeys; ++i) {
+    ASSERT_OK(Put(Key(i), "value"));
+  }
+  ASSERT_OK(Flush());
+  ASSERT_OK(dbfull()->SetOptions({{"level_blob_path_ids", "1"}}));
+  ASSERT_OK(Put("z", "value"));
+  ASSERT_OK(Flush());
+  ASSERT_EQ(NumFilesOnSecond(kBlobFile), 1);
+  std::unique_ptr<DB> secondary;
+  ExpectRefused(OpenSecondary(blob_options(1), &secondary));
+  ASSERT_OK(dbfull()->SetOptions({{"level_blob_path_ids", "0"}}));
+  ASSERT_OK(Delete("z"));
+  CompactAll();
+  ASSERT_EQ(NumFilesOnSecond(kBlobFile), 0);
+  ASSERT_OK(OpenSecondary(blob_options(1), &secondary));
+  CheckAllOf(secondary.get(), "value");
   ASSERT_OK(secondary->Close());
 }
 

@@ -33,9 +33,41 @@ void UnlistedPathCheck::OnMissingFile(FileSystem* fs,
                                       const std::vector<DbPath>& cf_paths,
                                       const std::string& family, FileType type,
                                       uint64_t number, uint32_t path_id) {
-  if (status_.ok()) {
-    status_ = CheckPathOfFile(fs, cf_paths, family, type, number, path_id);
+  if (!CheckPathOfFile(fs, cf_paths, family, type, number, path_id).ok()) {
+    fs_ = fs;
+    cf_paths_ = &cf_paths;
+    family_ = family;
+    files_[number] = {type, path_id};
   }
+}
+
+const Status& UnlistedPathCheck::OnState(const IsNeeded& is_needed,
+                                         const IsValidWith& is_valid_with) {
+  if (!status_.ok() && is_needed(named_)) {
+    return status_;
+  }
+  std::set<uint64_t> needed;
+  for (auto it = files_.begin(); it != files_.end();) {
+    if (is_needed(it->first)) {
+      needed.insert(it->first);
+    } else if (it->second.type == kTableFile) {
+      // Another edit that adds the table file notes it again.
+      it = files_.erase(it);
+      continue;
+    }
+    ++it;
+  }
+  if (needed.empty()) {
+    if (!status_.ok() && is_valid_with(needed)) {
+      status_ = Status::OK();
+    }
+  } else if (is_valid_with(needed)) {
+    named_ = *needed.begin();
+    const File& file = files_.at(named_);
+    status_ = CheckPathOfFile(fs_, *cf_paths_, family_, file.type, named_,
+                              file.path_id);
+  }
+  return status_;
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -3,6 +3,8 @@
 
 #include "db/path_layout/unlisted_path_check.h"
 
+#include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,8 +35,19 @@ class UnlistedPathCheckTest : public testing::Test {
     check_.OnMissingFile(env_->GetFileSystem().get(), paths_, "family",
                          kTableFile, number, path_id);
   }
-  bool Names(uint64_t number) {
-    const Status& s = check_.status();
+  // Comes to a state that needs these files, which were missing, and returns
+  // the status. lost: those of them that keep the state from being valid. A
+  // file that was missing on a listed path may be among them.
+  Status Come(const std::set<uint64_t>& needed,
+              const std::set<uint64_t>& lost) {
+    return check_.OnState(
+        [&](uint64_t number) { return needed.count(number) > 0; },
+        [&](const std::set<uint64_t>& found) {
+          return std::includes(found.begin(), found.end(), lost.begin(),
+                               lost.end());
+        });
+  }
+  bool Names(uint64_t number, const Status& s) {
     return s.IsInvalidArgument() &&
            s.ToString().find("table file #" + std::to_string(number) +
                              " of column family family on path id 2") !=
@@ -47,33 +60,70 @@ class UnlistedPathCheckTest : public testing::Test {
 };
 
 TEST_F(UnlistedPathCheckTest, FilesOfListedPathsAreGone) {
-  ASSERT_OK(check_.status());
+  EXPECT_TRUE(check_.IsUnused());
   Miss(7, 0);
   Miss(8, 1);
-  ASSERT_OK(check_.status());
+  EXPECT_TRUE(check_.IsUnused());
+  EXPECT_FALSE(check_.Has(8));
+  EXPECT_OK(Come({7, 8}, {7, 8}));
 }
 
 TEST_F(UnlistedPathCheckTest, NamesTheFirstFileOfAnUnlistedPath) {
   Miss(7, 1);
   Miss(8, 2);
   Miss(9, 2);
-  Miss(10, 0);
-  EXPECT_TRUE(Names(8)) << check_.status().ToString();
+  EXPECT_FALSE(check_.IsUnused());
+  EXPECT_TRUE(check_.Has(8));
+  EXPECT_OK(check_.status());
+  EXPECT_TRUE(Names(8, Come({8, 9}, {8, 9})));
+  EXPECT_TRUE(Names(9, Come({9}, {9})));
+  EXPECT_TRUE(Names(9, check_.status()));
 }
 
-TEST_F(UnlistedPathCheckTest, ACompleteStateNeedsNoOlderFiles) {
+TEST_F(UnlistedPathCheckTest, ALaterStateNeedsNoOlderFiles) {
   Miss(8, 2);
-  check_.OnCompleteState();
-  ASSERT_OK(check_.status());
+  EXPECT_TRUE(Names(8, Come({8}, {8})));
+  // No replay ends with this state, so it goes back to the one with #8.
+  EXPECT_TRUE(Names(8, Come({}, {7})));
+  EXPECT_OK(Come({}, {}));
+  EXPECT_TRUE(check_.IsUnused());
   Miss(9, 2);
-  EXPECT_TRUE(Names(9)) << check_.status().ToString();
+  EXPECT_TRUE(Names(9, Come({9}, {9})));
+}
+
+// A state without #8 is valid, but the one with it would be newer.
+TEST_F(UnlistedPathCheckTest, ARecoveryMustNotDoWithoutTheFile) {
+  Miss(8, 2);
+  EXPECT_TRUE(Names(8, Come({8}, {})));
+}
+
+// With the right paths no replay would end with such a state, either.
+TEST_F(UnlistedPathCheckTest, AStateThatAlsoLacksAFileOfAListedPath) {
+  Miss(7, 1);
+  Miss(8, 2);
+  EXPECT_OK(Come({8}, {7, 8}));
+  // The same after a state that would have been valid.
+  EXPECT_TRUE(Names(8, Come({8}, {8})));
+  Miss(9, 2);
+  EXPECT_TRUE(Names(8, Come({9}, {7, 9})));
+  EXPECT_OK(Come({}, {}));
+}
+
+// A blob file may be missing from a state that has it, but no value in it.
+TEST_F(UnlistedPathCheckTest, KeepsBlobFiles) {
+  check_.OnMissingFile(env_->GetFileSystem().get(), paths_, "family", kBlobFile,
+                       8, 2);
+  Miss(9, 2);
+  EXPECT_OK(Come({}, {}));
+  EXPECT_TRUE(check_.Has(8));
+  EXPECT_FALSE(check_.Has(9));
 }
 
 // Such a file is damaged.
 TEST_F(UnlistedPathCheckTest, AFileOnTheLastPathIsNotMissing) {
   ASSERT_OK(WriteStringToFile(env_, "x", TableFileName(paths_, 8, 2)));
   Miss(8, 2);
-  ASSERT_OK(check_.status());
+  EXPECT_TRUE(check_.IsUnused());
 }
 
 TEST(UnlistedPathCheckExemptTest, EachPathIdMeansWhatItMeant) {
