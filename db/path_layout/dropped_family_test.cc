@@ -30,7 +30,7 @@ class DropLogger : public Logger {
     char line[4096];
     vsnprintf(line, sizeof(line), format, ap);
     const std::string text = line;
-    if (text.find("delete them by hand") != std::string::npos) {
+    if (text.find("delete these files by hand") != std::string::npos) {
       const std::lock_guard<std::mutex> lock(mutex_);
       lines_.push_back(text);
     }
@@ -157,6 +157,36 @@ TEST_F(DroppedFamilyTest, LogNamesADirectoryAtTheDropOfItsLastFamily) {
   EXPECT_TRUE(db_->DropColumnFamily(Handle(1)).IsInvalidArgument());
   EXPECT_TRUE(db_->DropColumnFamily(Handle(0)).IsInvalidArgument());
   EXPECT_EQ(logger->Take(), std::vector<std::string>());
+}
+
+// The directories of WALs and of LOG are those of the database, and each open
+// looks for files in them. A directory around the others has to be left, too:
+// LOG says that only files are to be deleted.
+TEST_F(DroppedFamilyTest, LogDoesNotNameDirectoriesOfTheDatabase) {
+  const auto logger = std::make_shared<DropLogger>();
+  Options a = PathOptions("a", 0, {}, {});
+  a.info_log = logger;
+  a.wal_dir = PathOf("wal", 0);
+  const std::string outer = PathOf("outer", 0);
+  a.db_log_dir = outer + "/log";
+  for (const std::string& directory : {outer, a.db_log_dir}) {
+    ASSERT_OK(env_->CreateDirIfMissing(directory));
+  }
+  Options b = PathOptions("b", 3, {0, 1, 2}, {});
+  b.cf_paths[0].path = a.wal_dir;
+  b.cf_paths[1].path = a.db_log_dir;
+  b.cf_paths[2].path = outer;
+  OpenNew({a, b});
+  DropLast();
+  const std::vector<std::string> lines = logger->Take();
+  ASSERT_EQ(lines.size(), 1);
+  EXPECT_NE(lines[0].find("directories: " + outer + ". If"), std::string::npos)
+      << lines[0];
+  EXPECT_NE(lines[0].find("nothing else and no directory in them"),
+            std::string::npos)
+      << lines[0];
+  DestroyLastHandle();
+  Close();
 }
 
 }  // namespace ROCKSDB_NAMESPACE

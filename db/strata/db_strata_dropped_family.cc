@@ -15,14 +15,19 @@
 namespace ROCKSDB_NAMESPACE {
 
 void DBStrata::LogDirectoriesToDrop(const ColumnFamilyData& cfd) {
-  std::vector<std::string> others = {db_->dbname_};
+  const ImmutableDBOptions& options = db_->immutable_db_options_;
+  // An open knows all files in these directories.
+  std::vector<std::string> others = {db_->dbname_, options.GetWalDir()};
+  if (!options.db_log_dir.empty()) {
+    others.push_back(options.db_log_dir);
+  }
   const auto add = [](const std::vector<DbPath>& paths,
                       std::vector<std::string>* names) {
     for (const DbPath& path : paths) {
       names->push_back(path.path);
     }
   };
-  add(db_->immutable_db_options_.db_paths, &others);
+  add(options.db_paths, &others);
   {
     InstrumentedMutexLock lock(&db_->mutex_);
     if (cfd.IsDropped()) {
@@ -39,20 +44,21 @@ void DBStrata::LogDirectoriesToDrop(const ColumnFamilyData& cfd) {
   add(cfd.ioptions().cf_paths, &own);
   std::string names;
   for (const std::string& directory :
-       DirectoriesNotAmong(db_->immutable_db_options_.fs.get(), own, others)) {
+       DirectoriesNotAmong(options.fs.get(), own, others)) {
     names += (names.empty() ? "" : ", ") + directory;
   }
   if (names.empty()) {
     return;
   }
-  ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
+  ROCKS_LOG_INFO(options.info_log,
                  "[%s] The column family with id %u is to be dropped. No other "
                  "one has these directories: %s. If the process ends before "
-                 "the files in them are deleted, no later open does that: "
-                 "delete them by hand",
+                 "the table, blob, delta and .trash files in them are deleted, "
+                 "no later open does that: delete these files by hand, but "
+                 "nothing else and no directory in them",
                  cfd.GetName().c_str(), cfd.GetID(), names.c_str());
-  // A crash would lose the line together with the directories.
-  LogFlush(db_->immutable_db_options_.info_log);
+  // Without that a crash could lose the line, and nothing else has the names.
+  LogFlush(options.info_log);
 }
 
 }  // namespace ROCKSDB_NAMESPACE
