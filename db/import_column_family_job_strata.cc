@@ -4,10 +4,12 @@
 // The parts of ImportColumnFamilyJob that make linked files durable and that
 // handle files that a failed import leaves.
 
+#include <string>
 #include <unordered_set>
 #include <vector>
 
 #include "db/import_column_family_job.h"
+#include "file/file_util.h"
 #include "logging/logging.h"
 #include "rocksdb/file_system.h"
 
@@ -23,19 +25,31 @@ void ImportColumnFamilyJob::LeaveFiles(
 }
 
 Status ImportColumnFamilyJob::SyncLinkedFiles() {
-  for (const std::vector<IngestedFileInfo>& files : files_to_import_) {
-    for (const IngestedFileInfo& file : files) {
+  for (std::vector<IngestedFileInfo>& files : files_to_import_) {
+    for (IngestedFileInfo& file : files) {
       if (file.copy_file) {
         continue;  // CopyFile() has synced it.
       }
-      const IOStatus s =
-          fs_->SyncFile(file.internal_file_path, FileOptions(env_options_),
-                        IOOptions(), db_options_.use_fsync, /*dbg=*/nullptr);
+      const std::string& name = file.internal_file_path;
+      IOStatus s = fs_->SyncFile(name, FileOptions(env_options_), IOOptions(),
+                                 db_options_.use_fsync, /*dbg=*/nullptr);
       // A file system that has no syncs needs none, as in an ingestion.
-      if (!s.ok() && !s.IsNotSupported()) {
-        ROCKS_LOG_WARN(db_options_.info_log,
-                       "Failed to sync imported file %s: %s",
-                       file.internal_file_path.c_str(), s.ToString().c_str());
+      if (s.ok() || s.IsNotSupported()) {
+        continue;
+      }
+      // A sync opens the file for writing, and the file may be read-only.
+      ROCKS_LOG_WARN(db_options_.info_log,
+                     "Imported file %s is copied, as its link cannot be "
+                     "synced: %s",
+                     name.c_str(), s.ToString().c_str());
+      s = fs_->DeleteFile(name, IOOptions(), /*dbg=*/nullptr);
+      if (s.ok()) {
+        file.copy_file = true;
+        s = CopyFile(fs_.get(), file.external_file_path, Temperature::kUnknown,
+                     name, Temperature::kUnknown, /*size=*/0,
+                     db_options_.use_fsync, io_tracer_);
+      }
+      if (!s.ok()) {
         return s;
       }
     }

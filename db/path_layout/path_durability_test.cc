@@ -534,8 +534,51 @@ TEST_F(PathIngestionDurabilityTest, ImportSyncsWhatItLinks) {
   }
 }
 
-// If a linked file cannot be synced, the import fails, leaves no link and keeps
-// the original. A file system that has no syncs does not fail it.
+// A linked file that cannot be opened for a sync, as it may be read-only, is
+// copied.
+TEST_F(PathIngestionDurabilityTest, ImportCopiesWhatItCannotSync) {
+  const Options source = PathOptions("a", 1, {}, {});
+  Options target = PathOptions("b", 2, {0, 1}, {});
+  target.enable_blob_files = false;
+  for (const int fails_at : {0, 1}) {
+    Scenario scenario;
+    scenario.options = {source};
+    // Both families are opened after the crash.
+    scenario.reopen_with = {source, target};
+    ExportImportFilesMetaData files;
+    scenario.prepare = [&] { files = FilesToLink(target); };
+    scenario.job = [&] {
+      int calls_left = fails_at;
+      SyncPoint::GetInstance()->SetCallBack(
+          "FileSystem::SyncFile:Open", [&](void* s) {
+            if (calls_left-- == 0) {
+              *static_cast<IOStatus*>(s) = IOStatus::IOError("injected");
+            }
+          });
+      SyncPoint::GetInstance()->EnableProcessing();
+      ASSERT_OK(Import(target, files));
+      SyncPoint::GetInstance()->DisableProcessing();
+      SyncPoint::GetInstance()->ClearCallBack("FileSystem::SyncFile:Open");
+      EXPECT_LT(calls_left, 0);
+      for (int i = 0; i < 20; ++i) {
+        Expect(1, KeyOf(i), ValueOf(i, 0));
+      }
+      for (uint32_t id = 0; id < 2; ++id) {
+        EXPECT_EQ(TablesIn(PathOf("b", id)).size(), 1);
+        EXPECT_TRUE(device_env_
+                        ->FileExists(files.files[id].db_path + "/" +
+                                     files.files[id].name)
+                        .IsNotFound());
+      }
+    };
+    ASSERT_OK(Run(scenario, Mode::kAsIs));
+    CheckPlacement(1, target);
+  }
+}
+
+// If a linked file can neither be synced nor copied, the import fails, leaves
+// no link and keeps the original. A file system that has no syncs does not fail
+// it.
 TEST_F(PathIngestionDurabilityTest, ImportFailsIfALinkedFileCannotBeSynced) {
   const Options source = PathOptions("a", 1, {}, {});
   Options target = PathOptions("b", 2, {0, 1}, {});
@@ -543,25 +586,31 @@ TEST_F(PathIngestionDurabilityTest, ImportFailsIfALinkedFileCannotBeSynced) {
   OpenNew({source});
   const ExportImportFilesMetaData files = FilesToLink(target);
   int calls_left = 0;
+  int fails_after = 0;
   IOStatus injected = IOStatus::IOError("injected");
   SyncPoint::GetInstance()->SetCallBack(
       "FileSystem::SyncFile:Open", [&](void* s) {
         if (calls_left-- == 0) {
           *static_cast<IOStatus*>(s) = injected;
+          fs_->FailAfter(fails_after);
         }
       });
   SyncPoint::GetInstance()->EnableProcessing();
   for (const int fails_at : {0, 1}) {
-    calls_left = fails_at;
-    const Status s = Import(target, files);
-    EXPECT_NE(s.ToString().find("injected"), std::string::npos) << s.ToString();
-    for (uint32_t id = 0; id < 2; ++id) {
-      EXPECT_OK(device_env_->FileExists(files.files[id].db_path + "/" +
-                                        files.files[id].name));
-      EXPECT_EQ(TablesIn(PathOf("b", id)), std::vector<std::string>());
+    // The link cannot be deleted, or the copy cannot be created.
+    for (fails_after = 0; fails_after < 2; ++fails_after) {
+      calls_left = fails_at;
+      EXPECT_NOK(Import(target, files));
+      EXPECT_TRUE(fs_->HasFailed());
+      for (uint32_t id = 0; id < 2; ++id) {
+        EXPECT_OK(device_env_->FileExists(files.files[id].db_path + "/" +
+                                          files.files[id].name));
+        EXPECT_EQ(TablesIn(PathOf("b", id)), std::vector<std::string>());
+      }
     }
   }
   injected = IOStatus::NotSupported("injected");
+  fails_after = -1;
   calls_left = 0;
   ASSERT_OK(Import(target, files));
   SyncPoint::GetInstance()->DisableProcessing();
