@@ -17,6 +17,7 @@ void BlobFilePathRegistry::Register(uint64_t blob_file_number,
   entry.path_id = path_id;
   ++entry.users;
   size_.store(entries_.size(), std::memory_order_release);
+  has_known_files_.store(true, std::memory_order_release);
 }
 
 void BlobFilePathRegistry::Unregister(uint64_t blob_file_number) {

@@ -43,6 +43,10 @@ class BlobFilePathRegistry {
 
   // Number of known files.
   size_t size() const { return size_.load(std::memory_order_acquire); }
+  // Returns true if a file was ever known.
+  bool has_known_files() const {
+    return has_known_files_.load(std::memory_order_acquire);
+  }
 
  private:
   struct Entry {
@@ -54,6 +58,7 @@ class BlobFilePathRegistry {
   std::unordered_map<uint64_t, Entry> entries_;
   // entries_.size(), readable without mutex_.
   std::atomic<size_t> size_{0};
+  std::atomic<bool> has_known_files_{false};
 };
 
 }  // namespace ROCKSDB_NAMESPACE

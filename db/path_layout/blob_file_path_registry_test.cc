@@ -17,6 +17,15 @@ class BlobFilePathRegistryTest : public testing::Test {
   BlobFilePathRegistry registry_;
 };
 
+TEST_F(BlobFilePathRegistryTest, RemembersThatItHasKnownFiles) {
+  registry_.Register(7, 0);
+  EXPECT_FALSE(registry_.has_known_files());
+  registry_.Register(8, 1);
+  registry_.Unregister(8);
+  EXPECT_EQ(registry_.size(), 0);
+  EXPECT_TRUE(registry_.has_known_files());
+}
+
 TEST_F(BlobFilePathRegistryTest, UnknownFilesLieOnPathZero) {
   ASSERT_EQ(registry_.PathId(1), 0);
   registry_.Unregister(1);

@@ -3,10 +3,7 @@
 
 // What is to be done after a column family was dropped.
 
-#include <algorithm>
-#include <cstdint>
-#include <vector>
-
+#include "db/blob/blob_file_cache.h"
 #include "db/column_family.h"
 #include "db/job_context.h"
 #include "db/strata/db_strata.h"
@@ -20,14 +17,12 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 // Returns true if the MANIFEST may have records of the family that RocksDB
-// refuses, also records of files that the family does not have any more.
+// refuses, also records of files that the family does not have any more, such
+// as blob files on a path that was given up since the open.
 // REQUIRES: DB mutex held
 bool MayHaveRefusedRecords(ColumnFamilyData& cfd) {
-  const std::vector<uint32_t>& blob_paths =
-      cfd.GetLatestMutableCFOptions().level_blob_path_ids;
   return cfd.delta_store() != nullptr || cfd.address_map_store() != nullptr ||
-         std::any_of(blob_paths.begin(), blob_paths.end(),
-                     [](uint32_t id) { return id != 0; }) ||
+         cfd.blob_file_cache()->paths().has_known_files() ||
          IsRefusedByRocksDB(*cfd.current()->storage_info());
 }
 
@@ -66,13 +61,14 @@ void DBStrata::RollManifestAfterDrop(ColumnFamilyData* cfd) {
     const Status s =
         RollManifestAndSchedule(Env::IOActivity::kUnknown, &job_context);
     if (!s.ok()) {
-      // Nothing is lost: the next edit begins another MANIFEST.
+      // The next edit begins another MANIFEST.
       ROCKS_LOG_WARN(db_->immutable_db_options_.info_log,
-                     "[%s] The MANIFEST keeps records of delta files, mapped "
-                     "values or blob files on other paths after the drop, as "
-                     "the creation of a new MANIFEST failed: %s. RocksDB "
-                     "refuses the DB until another one was begun, as each open "
-                     "does",
+                     "[%s] The column family was dropped, but the MANIFEST "
+                     "keeps records of its delta files, mapped values or blob "
+                     "files on other paths, as a new MANIFEST could not be "
+                     "created: %s. RocksDB refuses the DB until the next "
+                     "MANIFEST is begun. The next open does that, unless "
+                     "reuse_manifest_on_open is set",
                      cfd->GetName().c_str(), s.ToString().c_str());
     }
   }

@@ -152,8 +152,25 @@ TEST_F(RefusedRecordsTest, FamilyIsEmptyWhenItIsDropped) {
   }
 }
 
+// The path was given up before the drop.
+TEST_F(RefusedRecordsTest, FamilyHasLeftThePathWhenItIsDropped) {
+  DestroyAndReopen(OptionsOf(kPlain));
+  ColumnFamilyHandle* const handle = Create(kBlobPath, "family");
+  ASSERT_OK(db_->SetOptions(handle, {{"level_blob_path_ids", ""}}));
+  ASSERT_OK(ForceCompaction(db_.get(), handle));
+  std::string value;
+  ASSERT_OK(db_->Get(ReadOptions(), handle, "key", &value));
+  EXPECT_EQ(value, "value");
+  EXPECT_FALSE(IsRefused(handle));
+  EXPECT_GT(NumRefused(), 0);
+  ASSERT_OK(db_->DropColumnFamily(handle));
+  EXPECT_EQ(NumRefused(), 0);
+  Destroy({handle});
+}
+
 // The next open makes up for a MANIFEST that could not be made, as it does
-// after a crash between the two steps of a drop.
+// after a crash between the two steps of a drop. It goes on with the old one if
+// reuse_manifest_on_open is set.
 TEST_F(RefusedRecordsTest, FailedManifestIsMadeByTheNextOpen) {
   for (const Kind kind : {kBlobPath, kMap, kDeltas}) {
     SCOPED_TRACE(kind);
