@@ -206,14 +206,56 @@ void LayoutCheckpoint::ReportForgotten() const {
   }
 }
 
-bool LayoutCheckpoint::HasEnded(const CheckpointMark& mark) const {
+bool LayoutCheckpoint::HasEnded(const CheckpointMark& mark,
+                                const std::string& directory) const {
   if (mark.directories.size() != 1) {
     return false;
   }
-  CheckpointMark of_checkpoint;
-  const Status s = of_checkpoint.Read(fs_, *mark.directories.begin());
-  return s.ok() ? of_checkpoint.attempt != mark.attempt
-                : s.IsNotFound() || s.IsPathNotFound();
+  // As long as the staging directory has the same mark, the attempt may go on.
+  // If the renamed directory has it, the checkpoint is complete, and a crash
+  // has left the marks. That one loses its mark last, or in any order if the
+  // checkpoint is opened.
+  const std::string& staging = *mark.directories.begin();
+  std::vector<std::string> names = {staging};
+  const std::string suffix = ".tmp";
+  if (staging.ends_with(suffix)) {
+    names.push_back(staging.substr(0, staging.size() - suffix.size()));
+  }
+  for (const std::string& name : names) {
+    CheckpointMark of_checkpoint;
+    const Status s = of_checkpoint.Read(fs_, name);
+    if (s.ok() ? of_checkpoint.attempt == mark.attempt
+               : !s.IsNotFound() && !s.IsPathNotFound()) {
+      return false;
+    }
+  }
+  return !NamesPath(names.back(), directory);
+}
+
+bool LayoutCheckpoint::NamesPath(const std::string& name,
+                                 const std::string& directory) const {
+  std::vector<std::string> children;
+  fs_->GetChildren(name, IOOptions(), &children, nullptr)
+      .PermitUncheckedError();
+  std::set<std::string> paths;
+  for (const std::string& child : children) {
+    uint64_t number = 0;
+    FileType type = kTempFile;
+    if (!ParseFileName(child, &number, &type) || type != kOptionsFile) {
+      continue;
+    }
+    std::string text;
+    Status s = ReadFileToString(fs_, name + "/" + child, &text);
+    if (s.ok()) {
+      s = OptionsFileCopy::AddPaths(text, &paths);
+    }
+    if (!s.ok()) {
+      return true;
+    }
+  }
+  return std::any_of(paths.begin(), paths.end(), [&](const std::string& path) {
+    return CleanDirectoryName(fs_, path) == CleanDirectoryName(fs_, directory);
+  });
 }
 
 Status LayoutCheckpoint::CheckLeftover(const std::string& directory) const {
@@ -227,9 +269,10 @@ Status LayoutCheckpoint::CheckLeftover(const std::string& directory) const {
   const bool has_mark = mark.Read(fs_, directory).ok();
   bool is_leftover = true;
   if (!names.empty()) {
-    is_leftover = has_mark && ((mark_of_checkpoint.Read(fs_, staging_).ok() &&
-                                mark.attempt == mark_of_checkpoint.attempt) ||
-                               (names.size() == 1 && HasEnded(mark)));
+    is_leftover =
+        has_mark && ((mark_of_checkpoint.Read(fs_, staging_).ok() &&
+                      mark.attempt == mark_of_checkpoint.attempt) ||
+                     (names.size() == 1 && HasEnded(mark, directory)));
   }
   for (const std::string& name : names) {
     is_leftover = is_leftover && (name == CheckpointMark::Name() ||
@@ -522,9 +565,14 @@ void LayoutCheckpoint::DeleteMarks() const {
                     nullptr)
         .PermitUncheckedError();
   };
-  remove(directory_);
+  std::set<std::string> directories;
   for (const Other& other : others_) {
     remove(other.directory);
+    directories.insert(other.directory);
+  }
+  // The mark of the checkpoint says whose the others are.
+  if (Sync(directories).ok()) {
+    remove(directory_);
   }
 }
 

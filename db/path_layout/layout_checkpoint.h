@@ -105,9 +105,13 @@ class LayoutCheckpoint {
   void ReportForgotten() const;
   // Returns InvalidArgument if this is not the directory of an earlier attempt.
   Status CheckLeftover(const std::string& directory) const;
-  // Returns true if the attempt with this mark, which is that of a directory
-  // besides the main one, has ended.
-  bool HasEnded(const CheckpointMark& mark) const;
+  // Returns true if the attempt with this mark, which is in `directory`, one
+  // besides the main one, has ended without a complete checkpoint that has this
+  // directory.
+  bool HasEnded(const CheckpointMark& mark, const std::string& directory) const;
+  // Returns true if an OPTIONS file of the DB in `name` has `directory` among
+  // its paths, or cannot be read. A DB need not exist.
+  bool NamesPath(const std::string& name, const std::string& directory) const;
   // The same for the staging directory of another one, of any attempt.
   Status CheckStagingLeftover(const std::string& staging) const;
   Status DeleteDirectory(const std::string& directory) const;

@@ -433,7 +433,17 @@ TEST_F(LayoutCheckpointTest, MarkAloneIsALeftover) {
   OpenNew({options});
   PutRange(0, 0, kKeys);
   FileSystem* const fs = env_->GetFileSystem().get();
-  enum Case { kEnded, kReplaced, kRunning, kWithFile, kDamaged, kNumCases };
+  enum Case {
+    kEnded,
+    kReplaced,
+    kOlderIsComplete,
+    kRunning,
+    kComplete,
+    kCompleteWithoutMark,
+    kWithFile,
+    kDamaged,
+    kNumCases
+  };
   for (int c = 0; c < kNumCases; ++c) {
     SCOPED_TRACE(c);
     const std::string main = Directory("main");
@@ -452,6 +462,21 @@ TEST_F(LayoutCheckpointTest, MarkAloneIsALeftover) {
       of_checkpoint.directories = {second};
       ASSERT_OK(env_->CreateDir(other_main + ".tmp"));
       ASSERT_OK(of_checkpoint.Write(fs, other_main + ".tmp"));
+    } else if (c == kComplete || c == kOlderIsComplete) {
+      // A crash came between the commit and the deletion of the marks.
+      CheckpointMark of_checkpoint;
+      of_checkpoint.attempt = c == kComplete ? "one" : "two";
+      of_checkpoint.directories = {second};
+      ASSERT_OK(env_->CreateDir(other_main));
+      ASSERT_OK(of_checkpoint.Write(fs, other_main));
+    } else if (c == kCompleteWithoutMark) {
+      // A crash came when the complete checkpoint was opened.
+      CopyLayout complete = LayoutOf({other_main, second}, {0}, {0});
+      ASSERT_OK(env_->DeleteFile(second + "/" + CheckpointMark::Name()));
+      ASSERT_OK(MakeCheckpoint(other_main, 0, &complete));
+      ASSERT_EQ(Count(second, kTableFile) + Count(second, kBlobFile), 0);
+      ASSERT_FALSE(Exists(other_main + "/" + CheckpointMark::Name()));
+      ASSERT_OK(mark.Write(fs, second));
     } else if (c == kWithFile) {
       ASSERT_OK(WriteStringToFile(env_, "precious", second + "/000012.sst"));
     } else if (c == kDamaged) {
@@ -459,7 +484,7 @@ TEST_F(LayoutCheckpointTest, MarkAloneIsALeftover) {
                                   second + "/" + CheckpointMark::Name()));
     }
     const Status s = MakeCheckpoint(main, 0, &layout);
-    if (c == kEnded || c == kReplaced) {
+    if (c == kEnded || c == kReplaced || c == kOlderIsComplete) {
       ASSERT_OK(s);
       CheckLayoutCopy(main, {&layout.all});
       continue;
