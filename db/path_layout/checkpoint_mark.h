@@ -38,7 +38,7 @@ struct CheckpointMark {
   // Returns Corruption if `text` is no mark or is not complete.
   Status DecodeFrom(const std::string& text);
 
-  // Writes the mark of a directory that has it not, and syncs the file.
+  // Writes the mark of a directory that has none, and syncs the file.
   Status Write(FileSystem* fs, const std::string& directory) const;
   // Returns Corruption if the file is no mark or is not complete.
   Status Read(FileSystem* fs, const std::string& directory);

@@ -93,7 +93,7 @@ void CopyPaths::Note(VersionSet* versions, bool is_read_only) {
   current_->may_be_in_options_ =
       current_->has_several_ || current_->has_path_ids_ || is_read_only;
   // A DB that can write has begun a MANIFEST of its own, or found the old one
-  // intact. It keeps the number below no longer up to date.
+  // intact. It does not keep the number below up to date.
   if (is_read_only) {
     current_->end_of_manifest_ = versions->manifest_last_valid_record_end();
   }
