@@ -16,7 +16,10 @@
 #include <vector>
 
 #include "db/db_test_util.h"
+#include "db/log_writer.h"
+#include "db/version_edit.h"
 #include "file/filename.h"
+#include "file/writable_file_writer.h"
 #include "port/stack_trace.h"
 #include "utilities/merge_operators.h"
 
@@ -120,6 +123,28 @@ class PathCheckTest : public DBTestBase {
       n += ParseFileName(name, &number, &type) && type == wanted ? 1 : 0;
     }
     return n;
+  }
+
+  // Appends records to a MANIFEST that is not in use.
+  void AppendToManifest(const std::string& name,
+                        const std::vector<const VersionEdit*>& edits) {
+    uint64_t size = 0;
+    ASSERT_OK(env_->GetFileSize(name, &size));
+    std::unique_ptr<FSWritableFile> file;
+    ASSERT_OK(env_->GetFileSystem()->ReopenWritableFile(name, FileOptions(),
+                                                        &file, nullptr));
+    log::Writer writer(std::make_unique<WritableFileWriter>(
+                           std::move(file), name, FileOptions()),
+                       /*log_number=*/0, /*recycle_log_files=*/false,
+                       /*manual_flush=*/false, kNoCompression,
+                       /*track_and_verify_wals=*/false,
+                       /*initial_block_offset=*/size % log::kBlockSize);
+    for (const VersionEdit* edit : edits) {
+      std::string record;
+      ASSERT_TRUE(edit->EncodeTo(&record, /*ts_sz=*/0));
+      ASSERT_OK(writer.AddRecord(WriteOptions(), record));
+    }
+    ASSERT_OK(writer.Close(WriteOptions()));
   }
 
   // Returns the names of the files of both paths that an open may not change.
@@ -473,6 +498,8 @@ TEST_F(PathCheckTest, BestEffortsRecoveryAcceptsFilesThatAreGone) {
 TEST_F(PathCheckTest, BestEffortsRecoveryWithoutAPathAndAFlushedFile) {
   for (const bool is_given_up : {false, true}) {
     SCOPED_TRACE(is_given_up);
+    Close();
+    DestroyDir(env_, second_).PermitUncheckedError();
     DestroyAndReopen(PathOptions(2, 1, /*deltas=*/false));
     MergeAll("x");
     CompactAll();
@@ -545,6 +572,70 @@ TEST_F(PathCheckTest, BestEffortsRecoveryWithoutAPathThatWasGivenUp) {
     options.best_efforts_recovery = true;
     Reopen(options);
     CheckAll("x,y");
+  }
+}
+
+// An atomic group takes the file of the second path away. It takes effect only
+// if the files of all its edits are there, also those of another family.
+TEST_F(PathCheckTest, BestEffortsRecoveryOfAtomicGroups) {
+  enum Case { kComplete, kLacksOwnFile, kLacksFileOfOther, kNumCases };
+  for (int c = 0; c < kNumCases; ++c) {
+    SCOPED_TRACE(c);
+    Close();
+    DestroyDir(env_, second_).PermitUncheckedError();
+    Options options = PathOptions(2, 0, /*deltas=*/false);
+    DestroyAndReopen(options);
+    CreateAndReopenWithCF({"other"}, options);
+    for (int family = 0; family < 2; ++family) {
+      ASSERT_OK(Put(family, "key", "old"));
+      ASSERT_OK(Flush(family));
+    }
+    ASSERT_OK(db_->SetOptions(handles_[0], {{"level_sst_path_ids", "1"}}));
+    ASSERT_OK(Put(0, "key", "new"));
+    ASSERT_OK(Flush(0));
+    ASSERT_EQ(NumFilesOnSecond(kTableFile), 1);
+    std::vector<LiveFileMetaData> files;
+    db_->GetLiveFilesMetaData(&files);
+    uint64_t on_second = 0;
+    for (const LiveFileMetaData& file : files) {
+      on_second = std::max(on_second, file.file_number);
+    }
+    const std::string manifest =
+        DescriptorFileName(dbname_, dbfull()->TEST_Current_Manifest_FileNo());
+    Close();
+
+    VersionEdit removal;
+    removal.SetColumnFamily(0);
+    removal.DeleteFile(0, on_second);
+    removal.MarkAtomicGroup(1);
+    VersionEdit addition;
+    addition.SetColumnFamily(c == kLacksFileOfOther ? 1 : 0);
+    if (c != kComplete) {
+      FileMetaData lost;
+      lost.fd = FileDescriptor(900, /*path_id=*/0, /*file_size=*/1000,
+                               /*smallest_seqno=*/1, /*largest_seqno=*/9);
+      lost.smallest = InternalKey("a", 9, kTypeValue);
+      lost.largest = InternalKey("z", 1, kTypeValue);
+      lost.epoch_number = 900;
+      addition.AddFile(0, lost);
+    }
+    addition.MarkAtomicGroup(0);
+    AppendToManifest(manifest, {&removal, &addition});
+
+    const std::vector<std::string> families = {"default", "other"};
+    Options one_path = PathOptions(1, 0, /*deltas=*/false);
+    one_path.best_efforts_recovery = true;
+    if (c == kComplete) {
+      ASSERT_OK(TryReopenWithColumnFamilies(families, one_path));
+      EXPECT_EQ(Get(0, "key"), "old");
+      EXPECT_EQ(Get(1, "key"), "old");
+      continue;
+    }
+    ExpectRefused(TryReopenWithColumnFamilies(families, one_path));
+    options.best_efforts_recovery = true;
+    ASSERT_OK(TryReopenWithColumnFamilies(families, options));
+    EXPECT_EQ(Get(0, "key"), "new");
+    EXPECT_EQ(Get(1, "key"), "old");
   }
 }
 
