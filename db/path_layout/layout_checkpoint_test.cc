@@ -656,20 +656,22 @@ TEST_F(LayoutCheckpointTest, CommitIsTheLastStep) {
     EXPECT_NE(found, steps.end()) << step;
     return static_cast<size_t>(found - steps.begin());
   };
+  const auto makes_file = [](const std::string& step) {
+    return (step.rfind("create ", 0) == 0 || step.rfind("link ", 0) == 0) &&
+           step.find(".tmp/") != std::string::npos;
+  };
   size_t last_file = 0;
   for (size_t i = 0; i < steps.size(); ++i) {
-    if ((steps[i].rfind("create ", 0) == 0 ||
-         steps[i].rfind("link ", 0) == 0) &&
-        steps[i].find(".tmp/") != std::string::npos) {
+    if (makes_file(steps[i])) {
       last_file = i;
     }
   }
   // The marks are durable before the first file: only with a mark is the next
   // attempt allowed to delete files.
   const auto first_file =
-      std::find_if(steps.begin(), steps.end(), [](const std::string& step) {
-        return step.rfind("link ", 0) == 0 &&
-               step.find(".tmp/") != std::string::npos;
+      std::find_if(steps.begin(), steps.end(), [&](const std::string& step) {
+        return makes_file(step) &&
+               step.find(CheckpointMark::Name()) == std::string::npos;
       });
   ASSERT_NE(first_file, steps.end());
   for (const std::string& directory : {main, second, third}) {
