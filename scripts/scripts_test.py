@@ -262,8 +262,8 @@ class CrashTestCommand(Temporary):
             self.assertNotIn('1', [f.get('enable_lsm_bypass') for f in flags])
 
     def test_copies_of_databases_with_paths_have_layouts(self):
-        """A round that makes copies makes some with several directories, and none without paths."""
-        for text, values in (('paths checkpoints', {1, 2}), ('paths backups', {1, 2}),
+        """A round with paths makes copies into one directory and into several, others into one."""
+        for text, values in (('paths checkpoints', {2, 4}), ('paths backups', {2, 4}),
                              ('paths', {None}), ('checkpoints backups', {None})):
             row = plan.parse_row('blackbox/plain ' + text)
             found = {plan.crashtest_flags(row, seed).get('copy_layout_one_in')

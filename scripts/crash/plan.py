@@ -266,8 +266,8 @@ def crashtest_flags(row, seed):
         flags.update({'ops_per_thread': WHITEBOX_OPS_PER_THREAD, 'disable_wal': 0,
                       'random_kill_odd': RANDOM_KILL_ODD})
     if row['paths'] == 'yes' and 'yes' in (row['checkpoints'], row['backups']):
-        # Copies into several directories, and at times into one.
-        flags['copy_layout_one_in'] = rng.choice([1, 2, 2])
+        # Each round makes some copies into several directories, and some into one.
+        flags['copy_layout_one_in'] = rng.choice([2, 2, 4])
     return flags
 
 
