@@ -23,9 +23,9 @@ class FaultInjectionTestFS;
 struct ThreadState;
 
 // The directories of a checkpoint or of a restored backup that db_stress makes:
-// a single one, or, with a probability of 1 to --copy_layout_one_in, those of a
-// random layout. A checkpoint with a layout may not lie in a directory of the
-// DB, so all copies with one lie in <db>_copies, which db_crashtest.py deletes.
+// a single one, or, for one in --copy_layout_one_in, those of a random layout.
+// A checkpoint with a layout may not lie in a directory of the DB, so all
+// copies with one lie in <db>_copies, which db_crashtest.py deletes.
 //
 // Invariant: a copy with a layout has all its files, and a process that was
 // killed has left all of them, below a directory of this thread and kind, which
@@ -35,7 +35,9 @@ struct ThreadState;
 class StressCopy {
  public:
   enum class Kind {
-    // The layout may have path_map. Faults are injected into the copy.
+    // The layout may have path_map. Faults are injected into operations of the
+    // calling thread: all of a copy without a layout, but of one with a layout
+    // only those that CheckpointEngine does not leave to its own threads.
     kCheckpoint,
     // No faults are injected, because db_stress makes backups without.
     kRestore,
