@@ -23,10 +23,10 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 // Returns what the table knows of the slot, for a message.
+// REQUIRES: the slot is pinned, or another file may have it by now.
 std::string DescribeSlot(const BlobFileSlotTable& files, uint32_t slot) {
   BlobFileSlotTable::Info info;
   if (!files.GetInfo(slot, &info)) {
-    // A job has dropped its file meanwhile.
     return " (slot " + std::to_string(slot) + ", which is free)";
   }
   return " (slot " + std::to_string(slot) + " of blob file #" +
@@ -51,8 +51,8 @@ class Checker : public MappedKeyScan::Visitor {
 
   Status Visit(const ParsedInternalKey& key,
                const MappedBlobIndex& index) override {
-    uint32_t slot = BlobFileSlotTable::kLostSlot;
-    const Status s = Check(key, index, &slot);
+    AddressMap::Lookup found;
+    const Status s = Check(key, index, &found);
     result_->values.fetch_add(1, std::memory_order_relaxed);
     if (!s.ok()) {
       result_->errors.fetch_add(1, std::memory_order_relaxed);
@@ -60,8 +60,9 @@ class Checker : public MappedKeyScan::Visitor {
                          key.user_key.ToString(/*hex=*/true) + " sequence " +
                          std::to_string(key.sequence) + " birth " +
                          std::to_string(index.birth) + ": " + s.ToString();
-      if (slot != BlobFileSlotTable::kLostSlot) {
-        line += DescribeSlot(blobs_->file_table(), slot);
+      if (found.pin.pinned() &&
+          found.pin.slot() != BlobFileSlotTable::kLostSlot) {
+        line += DescribeSlot(blobs_->file_table(), found.pin.slot());
       }
       std::lock_guard<std::mutex> lock(*report_mutex_);
       (*report_)(line);
@@ -71,20 +72,19 @@ class Checker : public MappedKeyScan::Visitor {
   Status FinishRange() override { return Status::OK(); }
 
  private:
-  // *slot: set to that of the blob file that should have the value, if there is
-  //     one.
+  // *found: set to what the map has for the value, with a pin of the blob file
+  //     that should have the value.
   Status Check(const ParsedInternalKey& key, const MappedBlobIndex& index,
-               uint32_t* slot) {
-    const AddressMap::Lookup found = blobs_->map()->FindByName(
+               AddressMap::Lookup* found) {
+    *found = blobs_->map()->FindByName(
         MapName{blobs_->HashOf(key.user_key), key.sequence, index.birth},
-        /*pin=*/false);
-    if (!found.found) {
+        /*pin=*/true);
+    if (!found->found) {
       return Status::Corruption("The address map has no entry for it");
     }
-    if (found.entry.address.slot == BlobFileSlotTable::kLostSlot) {
+    if (found->entry.address.slot == BlobFileSlotTable::kLostSlot) {
       return Status::Corruption("No blob file contains the value");
     }
-    *slot = found.entry.address.slot;
     if (!read_values_) {
       return Status::OK();
     }
