@@ -1,6 +1,7 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ class HistoryCopyCheckTest : public testing::Test {
     HistoryInterpreter::Output output;
     interpreter_.Run(words, "step: ", &output);
     return output.text;
+  }
+  Status Places(const CopyLayout& layout, DB* source = nullptr) {
+    return HistoryCopyCheck::Places(Db().env(), Directory(), layout, source);
   }
   HistoryDb& Db() { return interpreter_.db(); }
   std::string Directory() { return Db().root() + "/db"; }
@@ -71,18 +75,80 @@ TEST_F(HistoryCopyCheckTest, StoredLayoutIsCompared) {
 }
 
 TEST_F(HistoryCopyCheckTest, FilesElsewhereAreFound) {
-  const auto places = [&](const CopyLayout* layout) {
-    return HistoryCopyCheck::Places(Db().db(), Handle(), Directory(), layout);
-  };
-  EXPECT_OK(places(&layout_));
-  // The blob file is not in the directory of the DB.
-  EXPECT_TRUE(places(nullptr).IsCorruption());
+  EXPECT_OK(Places(layout_));
   CopyLayout other = layout_;
+  // A copy in one directory does not have the blob file on another path.
+  other.all = CopyLayout::ColumnFamily();
+  EXPECT_TRUE(Places(other).IsCorruption());
+  other = layout_;
   other.all.cf_paths[0].path += "x";
-  EXPECT_TRUE(places(&other).IsCorruption());
+  EXPECT_TRUE(Places(other).IsCorruption());
   // The layout of another family does not matter.
   other.column_families["default"] = layout_.all;
-  EXPECT_OK(places(&other));
+  EXPECT_OK(Places(other));
+}
+
+// The directory is one of the paths, but the layout has another one for the
+// file.
+TEST_F(HistoryCopyCheckTest, FilesOnWrongPathsAreFound) {
+  using Ids = std::vector<uint32_t>;
+  const auto with_ssts = [&](const Ids& ids) {
+    CopyLayout other = layout_;
+    other.all.level_sst_path_ids = ids;
+    other.all.delta_sorted_path_id = 0;
+    return Places(other);
+  };
+  const auto with_blobs = [&](const Ids& ids) {
+    CopyLayout other = layout_;
+    other.all.level_blob_path_ids = ids;
+    return Places(other);
+  };
+  const auto with_sorted = [&](int32_t id, const Ids& sst_ids) {
+    CopyLayout other = layout_;
+    other.all.delta_sorted_path_id = id;
+    other.all.level_sst_path_ids = sst_ids;
+    return Places(other);
+  };
+  // All files are of level 0.
+  EXPECT_OK(with_ssts({0, 1}));
+  EXPECT_OK(with_ssts({}));
+  EXPECT_TRUE(with_ssts({1}).IsCorruption());
+  EXPECT_TRUE(with_ssts({1, 0}).IsCorruption());
+  EXPECT_OK(with_blobs({1, 0}));
+  EXPECT_TRUE(with_blobs({0, 1}).IsCorruption());
+  EXPECT_TRUE(with_blobs({}).IsCorruption());
+  EXPECT_OK(with_sorted(1, {0}));
+  EXPECT_OK(with_sorted(-1, {0, 1}));
+
+  // The SST file is in level 1, and the delta file is sorted.
+  EXPECT_EQ(Run({"compact"}), "");
+  EXPECT_OK(Places(layout_));
+  EXPECT_OK(with_ssts({0}));
+  EXPECT_TRUE(with_ssts({0, 1}).IsCorruption());
+  EXPECT_OK(with_blobs({0, 1}));
+  EXPECT_TRUE(with_blobs({1, 0}).IsCorruption());
+  EXPECT_OK(with_sorted(0, {0}));
+  EXPECT_TRUE(with_sorted(1, {0}).IsCorruption());
+  EXPECT_OK(with_sorted(-1, {0, 0, 0}));
+  EXPECT_TRUE(with_sorted(-1, {0, 0, 1}).IsCorruption());
+}
+
+TEST_F(HistoryCopyCheckTest, FilesOnWrongPathsOfAPathMapAreFound) {
+  const auto with_map = [&](const std::vector<uint32_t>& path_map) {
+    CopyLayout other = layout_;
+    // No file is where these want it.
+    other.all.level_sst_path_ids = {1};
+    other.all.level_blob_path_ids = {0};
+    other.all.path_map = path_map;
+    return Places(other, Db().db());
+  };
+  EXPECT_OK(with_map({0, 1}));
+  EXPECT_TRUE(with_map({1, 0}).IsCorruption());
+  EXPECT_TRUE(with_map({1, 1}).IsCorruption());
+  EXPECT_TRUE(with_map({0, 0}).IsCorruption());
+  // The blob file's path has no entry.
+  EXPECT_TRUE(with_map({0}).IsCorruption());
+  EXPECT_TRUE(with_map({}).IsCorruption());
 }
 
 TEST_F(HistoryCopyCheckTest, PointReadsAreCompared) {

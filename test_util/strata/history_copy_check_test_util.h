@@ -33,11 +33,17 @@ class HistoryCopyCheck {
   static Status StoredLayout(Env* env, const std::string& directory,
                              const CopyLayout& layout);
 
-  // Returns Corruption if an SST, blob or delta file of the column family is
-  // not in one of its paths, or a copy in one directory has one elsewhere.
+  // Returns Corruption if the MANIFEST of the copy has an SST, blob or delta
+  // file on another path than CopyLayout says, or an SST file is not there. Of
+  // a blob file that is not the oldest one of an SST file only some paths can
+  // be excluded.
   // directory: of the copy.
-  static Status Places(DB* db, ColumnFamilyHandle* family,
-                       const std::string& directory, const CopyLayout* layout);
+  // source: the DB, for path_map; its files are on the paths on which they were
+  //     when the copy was made, or deleted. nullptr: not known.
+  // REQUIRES: nothing has changed the copy since it was made, as an open for
+  //     writing does
+  static Status Places(Env* env, const std::string& directory,
+                       const CopyLayout& layout, DB* source);
 
   // Returns Corruption if Get() of a key returns something else than the
   // iterator that has read `contents`.

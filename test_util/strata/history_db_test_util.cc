@@ -282,6 +282,10 @@ Status HistoryDb::ReadCopy(const std::string& path, const CopyLayout* layout,
   Status s = Describe(&options, &descriptors);
   if (s.ok() && layout != nullptr) {
     s = HistoryCopyCheck::StoredLayout(env_.get(), path, *layout);
+    if (s.ok()) {
+      // Before the open, which may move files.
+      s = HistoryCopyCheck::Places(env_.get(), path, *layout, db_.get());
+    }
   }
   if (!s.ok()) {
     return s;
@@ -301,9 +305,6 @@ Status HistoryDb::ReadCopy(const std::string& path, const CopyLayout* layout,
     }
     if (s.ok()) {
       s = HistoryCopyCheck::PointReads(copy.get(), handle, contents);
-    }
-    if (s.ok() && layout != nullptr) {
-      s = HistoryCopyCheck::Places(copy.get(), handle, path, layout);
     }
   }
   if (s.ok()) {

@@ -124,9 +124,11 @@ class HistoryDb {
   // The file system that the DB uses.
   Env* env() { return env_.get(); }
 
-  // Opens a copy of the DB, reads it, and checks that point reads, checksums
-  // and the places of its files agree. path: the directory of the copy. layout:
-  // nullptr if the copy has all files there. REQUIRES: !families().empty()
+  // Checks the places of the files of a copy of the DB, opens it, reads it, and
+  // checks that point reads and checksums agree.
+  // path: the directory of the copy.
+  // layout: nullptr if the copy has all files there.
+  // REQUIRES: !families().empty()
   Status ReadCopy(const std::string& path, const CopyLayout* layout,
                   HistoryModel::AllContents* all);
 
