@@ -164,6 +164,41 @@ TEST(HistorySweepOfOneScriptTest, PathIsGivenBackIfItsFilesDidNotMove) {
   }
 }
 
+// Without a step that has failed because of the fault, a DB that does not open
+// with fewer paths is not opened with all of them.
+TEST(HistorySweepOfOneScriptTest, PathIsNotGivenBackIfNoStepHasFailed) {
+  const HistoryScript script = Parse(
+      "variants: none\n"
+      "open paths=2 enable_delta_separation=true delta_sorted_path_id=1\n"
+      "merge a 1\n"
+      "flush\n"
+      "compact\n"
+      "setoptions delta_sorted_path_id=5\n"
+      "reopen paths=1\n");
+  HistorySweepTrace trace;
+  {
+    HistorySweepRun run(script, /*variant=*/nullptr, Root());
+    ASSERT_OK(run.Start());
+    trace = run.RunWithoutFault();
+  }
+  // The files are on the path, so it does not open.
+  ASSERT_EQ(trace.is_open.size(), 6);
+  ASSERT_FALSE(trace.is_open.back());
+  ASSERT_EQ(trace.errors_before, (std::vector<size_t>{0, 0, 0, 0, 0, 1}));
+  trace.is_open.back() = true;
+  HistorySweepPoint point;
+  ASSERT_TRUE(HistorySweepPoint::Parse("create:1000000", &point));
+  for (const bool has_failed : {false, true}) {
+    SCOPED_TRACE(has_failed);
+    trace.errors_before.back() = has_failed ? 0 : 1;
+    HistorySweepRun run(script, /*variant=*/nullptr, Root());
+    ASSERT_OK(run.Start());
+    const HistorySweepRun::End end = run.RunWithFault(trace, point);
+    ASSERT_EQ(end == HistorySweepRun::End::kDone, has_failed);
+    ASSERT_EQ(run.refusal().IsInvalidArgument(), !has_failed);
+  }
+}
+
 // A script with a mistake is a finding, and no point of it runs.
 TEST(HistorySweepOfOneScriptTest, ScriptMustRunWithoutAFault) {
   HistorySweepOptions options;

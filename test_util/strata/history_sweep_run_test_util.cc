@@ -3,6 +3,7 @@
 
 #include "test_util/strata/history_sweep_run_test_util.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "db/db_impl/db_impl.h"
@@ -87,6 +88,7 @@ HistorySweepTrace HistorySweepRun::RunWithoutFault() {
       }
       db().faults().ClearRules();
     }
+    trace.errors_before.push_back(num_errors_);
     RunStep(i);
     trace.is_open.push_back(db().is_open());
   }
@@ -130,6 +132,7 @@ HistorySweepRun::End HistorySweepRun::RunWithFault(
     if (i == num_script_steps_) {
       db().faults().ClearRules();
     }
+    has_failed_before_ = num_errors_ > trace.errors_before[i];
     RunStep(i);
     if (kind.ending == HistorySweepKind::Ending::kCrash &&
         injector.has_fired()) {
@@ -185,7 +188,22 @@ bool HistorySweepRun::Revive() {
   return Open();
 }
 
+std::vector<std::string> HistorySweepRun::Directories(
+    const std::string& paths) {
+  HistoryOptionList list;
+  HistoryOptions::Set("paths", paths, &list);
+  Options options;
+  std::vector<std::string> directories;
+  HistoryOptions::Make(list, /*overrides=*/nullptr, db().root(), db().env(),
+                       &options, &directories)
+      .PermitUncheckedError();
+  return directories;
+}
+
 bool HistorySweepRun::GiveBackPaths() {
+  if (!has_failed_before_) {
+    return false;
+  }
   bool is_changed = false;
   for (const auto& [name, paths] : paths_before_) {
     const auto family = db().families().find(name);
@@ -194,7 +212,14 @@ bool HistorySweepRun::GiveBackPaths() {
     }
     HistoryOptionList& options = family->second.options;
     const std::string* const now = HistoryOptions::Find(options, "paths");
-    if (now == nullptr || *now != paths) {
+    const std::vector<std::string> left =
+        Directories(now == nullptr ? "1" : *now);
+    const std::vector<std::string> before = Directories(paths);
+    const bool has_lost_one = std::any_of(
+        before.begin(), before.end(), [&](const std::string& directory) {
+          return std::find(left.begin(), left.end(), directory) == left.end();
+        });
+    if (has_lost_one) {
       HistoryOptions::Set("paths", paths, &options);
       is_changed = true;
     }

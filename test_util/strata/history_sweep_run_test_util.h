@@ -24,6 +24,8 @@ namespace ROCKSDB_NAMESPACE {
 struct HistorySweepTrace {
   // For each step, whether the DB was open after it.
   std::vector<bool> is_open;
+  // For each step, the number of steps before it that have printed an error.
+  std::vector<size_t> errors_before;
   // The number of operations of each kind.
   uint64_t counts[kNumHistoryFileOps] = {};
   // The number of bytes that HistoryFlips has found in the closed DB.
@@ -106,9 +108,12 @@ class HistorySweepRun {
   bool Open();
   // A script may take a path away after a step that moves the files of the
   // path, and the fault may have made that step fail. Gives the column families
-  // the paths that they had before the last step, with which the DB must open.
-  // Returns false if they have these.
+  // from which the last step has taken a path the paths that they had before,
+  // with which the DB must open. Returns false if there are none, or no step
+  // before has failed because of the fault.
   bool GiveBackPaths();
+  // Returns the directories that a value of the option "paths" means.
+  std::vector<std::string> Directories(const std::string& paths);
   // Resumes or reopens a DB that has stopped. Returns false if it does not
   // open.
   bool Revive();
@@ -118,6 +123,9 @@ class HistorySweepRun {
   size_t num_script_steps_ = 0;
   size_t num_errors_ = 0;
   size_t last_step_ = 0;
+  // More of the steps before the last one have printed an error than without a
+  // fault.
+  bool has_failed_before_ = false;
   bool has_resumed_ = false;
   bool has_reopened_ = false;
   Status refusal_;
