@@ -14,6 +14,7 @@
 
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
+#include "db/delta/delta_job_backoff.h"
 #include "db/delta/delta_job_state.h"
 #include "db/delta/delta_picker.h"
 #include "db/delta/delta_store.h"
@@ -193,7 +194,9 @@ TEST_F(DBDeltaFilterTest, FoldIsRepeatedIfTheValueCannotBeRead) {
   {
     // The next job need not wait.
     const InstrumentedMutexLock lock(dbfull()->mutex());
-    Family()->delta_store()->jobs().collection_backoff().OnSuccess();
+    DeltaJobBackoff& backoff =
+        Family()->delta_store()->jobs().collection_backoff();
+    backoff.OnSuccess(backoff.failures());
   }
   RunJobs();
   ASSERT_TRUE(Deltas().Read("a").empty());

@@ -14,11 +14,20 @@ void DeltaJobBackoff::OnFailure(uint64_t now_micros) {
   retry_at_micros_ = now_micros + (kFirstRetryMicros
                                    << std::min(num_failures_, kMaxDoublings));
   ++num_failures_;
+  ++failures_;
 }
 
 void DeltaJobBackoff::OnDamage(uint64_t now_micros) {
   if (++num_damages_ >= kMaxDamages) {
     OnFailure(now_micros);
+  }
+}
+
+void DeltaJobBackoff::OnSuccess(uint64_t failures_at_begin) {
+  if (failures_at_begin == failures_) {
+    num_failures_ = 0;
+    num_damages_ = 0;
+    retry_at_micros_ = 0;
   }
 }
 

@@ -11,12 +11,14 @@ namespace ROCKSDB_NAMESPACE {
 
 // Says when the next background job of a kind may run after jobs of that kind
 // have failed. The error may be temporary, but each attempt may read and write
-// as much as the whole job, so the time until the next attempt doubles. Manual
-// jobs do not ask.
+// as much as a job that succeeds, so the time until the next attempt doubles.
+// Manual jobs do not ask, but their results count.
 //
-// Invariant: after OnSuccess() the next job may run at once. After a failure no
-// job may run until kFirstRetryMicros have passed, or longer if jobs before it
-// have failed, too, but never longer than kLastRetryMicros.
+// Invariant: after OnFailure() MayRun() returns false until kFirstRetryMicros
+// have passed, or longer if jobs before have failed, too, but never longer than
+// kLastRetryMicros, or until a job has succeeded that began after the failure.
+// A job that ran beside the failed one, and succeeds later, does not end the
+// wait. OnDamage() begins a wait only as the kMaxDamages-th in succession.
 //
 // Not thread-safe.
 class DeltaJobBackoff {
@@ -35,12 +37,16 @@ class DeltaJobBackoff {
   // if nothing else succeeds any more, there is more wrong than a few buckets.
   void OnDamage(uint64_t now_micros);
   // To be called when a job was successful.
-  void OnSuccess() { *this = DeltaJobBackoff(); }
+  // failures_at_begin: the result of failures() when the job began.
+  void OnSuccess(uint64_t failures_at_begin);
+  // Returns the number of calls of OnFailure(), including those of OnDamage().
+  uint64_t failures() const { return failures_; }
   bool MayRun(uint64_t now_micros) const {
     return now_micros >= retry_at_micros_;
   }
 
  private:
+  uint64_t failures_ = 0;
   // Jobs in succession that have failed.
   uint32_t num_failures_ = 0;
   // Jobs in succession that have found damage.

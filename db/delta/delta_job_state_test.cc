@@ -77,11 +77,11 @@ TEST(DeltaJobStateTest, MergesAndCollectionsBackOffIndependently) {
   EXPECT_TRUE(jobs.merge_backoff().MayRun(kNow));
   EXPECT_FALSE(jobs.collection_backoff().MayRun(kNow));
   // A success of the one says nothing about the other.
-  jobs.merge_backoff().OnSuccess();
+  jobs.merge_backoff().OnSuccess(jobs.merge_backoff().failures());
   jobs.OnSuccess();
   EXPECT_FALSE(jobs.collection_backoff().MayRun(kNow));
   jobs.merge_backoff().OnFailure(kNow);
-  jobs.collection_backoff().OnSuccess();
+  jobs.collection_backoff().OnSuccess(jobs.collection_backoff().failures());
   EXPECT_FALSE(jobs.merge_backoff().MayRun(kNow));
   EXPECT_TRUE(jobs.collection_backoff().MayRun(kNow));
 }

@@ -120,6 +120,7 @@ Status DBStrata::BackgroundDeltaJob::Run(JobContext* job_context) {
   ThreadStatusUtil::SetThreadOperation(ThreadStatus::OP_DELTA_GC);
   auto pending_outputs = std::make_unique<std::list<uint64_t>::iterator>(
       db_->CaptureCurrentFileNumberInPendingOutputs());
+  failures_at_begin_ = Backoff().failures();
   s = RunMarked(job_context);
   db_->ReleaseFileNumberFromPendingOutputs(pending_outputs);
   // The job ends here. FindObsoleteFiles() may close a WAL.
@@ -178,7 +179,7 @@ void DBStrata::BackgroundDeltaJob::Count(const DeltaMergePass::Stats& stats,
 void DBStrata::BackgroundDeltaJob::NoteResult(const Status& s) {
   db_->mutex_.AssertHeld();
   if (s.ok()) {
-    Backoff().OnSuccess();
+    Backoff().OnSuccess(failures_at_begin_);
     jobs().OnSuccess();
     return;
   }

@@ -29,8 +29,9 @@ class VersionEdit;
 //    is made: as a merge, or as one that looks for a collection. RunMarked(),
 //    or GiveUp() if that is not called, removes the mark.
 // 2. A failed job does not start again at once (DeltaJobBackoff::MayRun()),
-//    unless picks leave alone what it could not read (DeltaDamage). A damaged
-//    file costs its own operands only, and is no background error.
+//    unless picks leave alone what it could not read (DeltaDamage), or a job
+//    that began after the failure has succeeded. A damaged file costs its own
+//    operands only, and is no background error.
 //
 // The class is a part of DBStrata, and reaches DBImpl as DBStrata does: a job
 // pins a Version, takes the list of snapshots, protects its outputs from
@@ -142,6 +143,8 @@ class DBStrata::BackgroundDeltaJob : public BackgroundJob {
 
  private:
   Request background_request_;
+  // Backoff().failures() when the job began.
+  uint64_t failures_at_begin_ = 0;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

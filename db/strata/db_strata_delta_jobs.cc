@@ -73,7 +73,8 @@ void DBStrata::ScheduleDeltaJobs(ColumnFamilyData* cfd) {
   const bool may_merge = jobs.merge_backoff().MayRun(now);
   const bool may_collect = jobs.collection_backoff().MayRun(now);
   if (!may_merge || !may_collect) {
-    // The next call asks again. No thread waits until the time has come.
+    // The next call asks again for the kind that has to wait. No thread waits
+    // until the time has come.
     SetDeltaJobsDue();
   }
   if (may_collect) {
