@@ -17,7 +17,7 @@ namespace ROCKSDB_NAMESPACE {
 //
 // Flushes, compactions and the jobs of delta files normally change the value of
 // no key. Some edits do: ingestions and imports, deletions of files, and any of
-// the former jobs in which a compaction filter has changed an entry
+// these jobs in which a compaction filter has changed an entry
 // (VersionEdit::ChangesMergedValues()). Each of them begins a new generation.
 // The generation is part of the Version, and not of the column family, as a
 // reader has to compare with the Version that it reads, and as the thread that
@@ -33,8 +33,8 @@ namespace ROCKSDB_NAMESPACE {
 // the DB was opened:
 // 1. The numbers never decrease from one Version to the next. Two Versions have
 //    the same number iff no edit between them changes merged values. Hence they
-//    differ only in entries that flushes have added, and in the places of
-//    entries.
+//    differ only in entries that flushes or folds have added, in hidden or
+//    combined entries that jobs have dropped, and in how entries are stored.
 // 2. Versions with the same number have the same as_of(), which never decreases
 //    from one Version to the next, either.
 // 3. as_of() is not below the sequence number of any entry that an edit has

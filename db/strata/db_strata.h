@@ -460,18 +460,18 @@ class DBStrata {
   Status RollManifestWithoutDeltas(Env::IOActivity activity,
                                    JobContext* job_context);
   // The part of CompactRange() of all keys before its compaction. So values of
-  // folds go down with the others, and a compaction filter decides about values
-  // with all their operands. It includes all operands that were written before
-  // the call, also operands in memtables. Not held.
+  // folds go down with the others, and a compaction filter sees values with all
+  // operands that were written before the call, also to memtables; except those
+  // that snapshots need or whose merge fails. Not held.
   Status DrainDeltas(const CompactRangeOptions& options,
                      ColumnFamilyHandle* column_family);
   // Returns true if the column family has delta files or buckets. Held.
   static bool HasDeltas(ColumnFamilyData* cfd);
   // Returns true if there are entries that a flush would write. Held.
   bool HasUnflushedEntries(ColumnFamilyData* cfd) const;
-  // Flushes the memtables as CompactRange() would do it next: whether they have
-  // operands does not matter, as the compaction leaves nothing to flush.
-  // Entries that hide operands in delta files save their folds. Not held.
+  // Flushes the memtables, also without operands: CompactRange() would flush
+  // next anyway, and entries that hide operands make their folds unnecessary.
+  // Not held.
   Status FlushForDrain(const CompactRangeOptions& options,
                        ColumnFamilyData* cfd);
 

@@ -5,6 +5,7 @@
 // deltas any more: collections make values of all operands, until no delta file
 // is left. BackgroundDeltaCollection runs the collections.
 
+#include <cassert>
 #include <cinttypes>
 #include <cstdint>
 
@@ -168,8 +169,10 @@ bool DBStrata::HasDeltas(ColumnFamilyData* cfd) {
 
 bool DBStrata::HasUnflushedEntries(ColumnFamilyData* cfd) const {
   db_->mutex_.AssertHeld();
-  return !cfd->mem()->IsEmpty() || cfd->imm()->NumNotFlushed() > 0 ||
-         !db_->cached_recoverable_state_empty_.load();
+  // Only write-prepared transactions have entries elsewhere (RocksDB's cached
+  // recoverable state), and their DBs refuse delta stores.
+  assert(!db_->seq_per_batch_);
+  return !cfd->mem()->IsEmpty() || cfd->imm()->NumNotFlushed() > 0;
 }
 
 Status DBStrata::FlushForDrain(const CompactRangeOptions& options,
