@@ -25,6 +25,7 @@
 #include "file/filename.h"
 #include "file/sequence_file_reader.h"
 #include "port/stack_trace.h"
+#include "rocksdb/compaction_filter.h"
 #include "rocksdb/listener.h"
 #include "rocksdb/merge_operator.h"
 #include "test_util/strata/delta_db_test_util.h"
@@ -57,6 +58,30 @@ class FlushListener : public EventListener {
  private:
   std::mutex mutex_;
   std::vector<FlushReason> reasons_;
+};
+
+// Keeps all values, and notes them.
+class SeenValues : public CompactionFilter {
+ public:
+  Decision FilterV2(int /*level*/, const Slice& /*key*/, ValueType type,
+                    const Slice& value, std::string* /*new_value*/,
+                    std::string* /*skip_until*/) const override {
+    if (type == ValueType::kValue) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      values_.push_back(value.ToString());
+    }
+    return Decision::kKeep;
+  }
+  const char* Name() const override { return "SeenValues"; }
+  // Returns the values since the last call.
+  std::vector<std::string> Take() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::exchange(values_, {});
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::vector<std::string> values_;
 };
 
 class DBDeltaDrainTest : public ModelDBTest,
@@ -209,50 +234,125 @@ TEST_P(DBDeltaDrainTest, CompactRangeDrainsTheStore) {
 
 // CompactRange() flushes the memtables once, as RocksDB does, and requests no
 // other flush if they are empty or there is nothing to drain. The operands of
-// all memtables are drained.
+// all memtables are drained. Atomic flushes include the other column family.
 TEST_P(DBDeltaDrainTest, DrainFlushesOnlyWhatThereIs) {
   const auto listener = std::make_shared<FlushListener>();
-  Options options = PlainOptions(/*auto_jobs=*/false);
-  options.listeners.push_back(listener);
-  // A flush request waits if an immutable memtable is the last but one allowed.
-  options.max_write_buffer_number = 4;
   std::atomic<int> requests{0};
-  const auto compact = [&](bool flushes, int num_requests) {
+  const auto compact = [&](int num_requests, size_t num_flushes) {
     listener->Take();
     requests = 0;
-    EnableCallBack("DBImpl::FlushMemTable:StallWaitDone",
-                   [&](void*) { ++requests; });
+    for (const char* const point :
+         {"DBImpl::FlushMemTable:StallWaitDone",
+          "DBImpl::AtomicFlushMemTables:AfterScheduleFlush"}) {
+      EnableCallBack(point, [&](void*) { ++requests; });
+    }
     ASSERT_OK(CompactAll());
     DisableCallBacks();
     EXPECT_EQ(num_requests, requests);
-    EXPECT_EQ(std::vector<FlushReason>(flushes ? 1 : 0,
-                                       FlushReason::kManualCompaction),
-              listener->Take());
+    EXPECT_EQ(
+        std::vector<FlushReason>(num_flushes, FlushReason::kManualCompaction),
+        listener->Take());
     CheckDrained();
     Check();
   };
-  DestroyAndReopen(DeltaOptions());
-  for (const bool has_immutable : {false, true}) {
-    for (const bool has_mutable : {false, true}) {
-      SCOPED_TRACE(has_immutable);
-      SCOPED_TRACE(has_mutable);
-      Reopen(DeltaOptions());
-      FlushOperands(0, 20);
-      Reopen(options);
-      if (has_immutable) {
-        DoMerge(KeyOf(0), "m");
-        ASSERT_OK(dbfull()->TEST_SwitchMemtable());
+  for (const bool atomic : {false, true}) {
+    SCOPED_TRACE(atomic);
+    state_.clear();
+    const auto reopen = [&](Options options) {
+      options.atomic_flush = atomic;
+      options.listeners.push_back(listener);
+      // A flush request waits if one more immutable memtable would stall.
+      options.max_write_buffer_number = 4;
+      Options other = PlainOptions(/*auto_jobs=*/false);
+      other.atomic_flush = atomic;
+      other.max_write_buffer_number = 4;
+      ReopenWithColumnFamilies({kDefaultColumnFamilyName, "other"},
+                               std::vector<Options>{options, other});
+    };
+    DestroyAndReopen(DeltaOptions());
+    CreateColumnFamilies({"other"}, PlainOptions(/*auto_jobs=*/false));
+    for (const bool has_immutable : {false, true}) {
+      for (const bool has_mutable : {false, true}) {
+        SCOPED_TRACE(has_immutable);
+        SCOPED_TRACE(has_mutable);
+        reopen(DeltaOptions());
+        FlushOperands(0, 20);
+        reopen(PlainOptions(/*auto_jobs=*/false));
+        if (has_immutable) {
+          DoMerge(KeyOf(0), "m");
+          ASSERT_OK(dbfull()->TEST_SwitchMemtable());
+        }
+        if (has_mutable) {
+          DoMerge(KeyOf(1), "m");
+        }
+        // No drain requests a flush because of this one.
+        ASSERT_OK(Put(1, "k", "v"));
+        const size_t num_others = atomic ? 1 : 0;
+        const bool has_any = has_immutable || has_mutable;
+        compact(/*num_requests=*/has_any ? 2 : 1,
+                /*num_flushes=*/(has_any ? 1 : 0) + num_others);
+        // The flush makes no delta file any more.
+        DoMerge(KeyOf(0), "n");
+        ASSERT_OK(Put(1, "k", "v"));
+        compact(/*num_requests=*/1, /*num_flushes=*/1 + num_others);
       }
-      if (has_mutable) {
-        DoMerge(KeyOf(1), "m");
-      }
-      const bool has_any = has_immutable || has_mutable;
-      compact(has_any, has_any ? 2 : 1);
-      // The flush makes no delta file any more.
-      DoMerge(KeyOf(0), "n");
-      compact(/*flushes=*/true, /*num_requests=*/1);
     }
   }
+}
+
+// A flush that began before the store was empty may still add operands to it.
+// CompactRange() waits for the flush and drains them before its compaction.
+TEST_P(DBDeltaDrainTest, DrainWaitsForAFlushThatMayFillTheEmptyStore) {
+  const std::string key = KeyOf(1);
+  DestroyAndReopen(DeltaOptions());
+  DoMerge(key, "hidden");
+  ASSERT_OK(Flush());
+  SeenValues filter;
+  Options options = PlainOptions(/*auto_jobs=*/false);
+  options.compaction_filter = &filter;
+  // A flush beside the blocked one would not stall writes.
+  options.max_write_buffer_number = 8;
+  Reopen(options);
+  DoPut(key, std::string(50, 'v'));
+  ASSERT_OK(Flush());
+  DoMerge(key, "m");
+  std::atomic<bool> may_end{false};
+  const auto is_flushing = EnableCallBackOnce(
+      "DeltaFlush::Publish:BeforeFiles",
+      [&](void*) { EXPECT_TRUE(WaitUntil([&] { return may_end.load(); })); });
+  FlushOptions no_wait;
+  no_wait.wait = false;
+  no_wait.allow_write_stall = true;
+  ASSERT_OK(db_->Flush(no_wait));
+  EXPECT_TRUE(WaitUntil([&] { return is_flushing->load(); }));
+  // All operands of the store are hidden, so no fold has to wait for the flush.
+  EXPECT_OK(db_->SetOptions({{"disable_auto_compactions", "false"}}));
+  EXPECT_TRUE(WaitUntil([&] {
+    const InstrumentedMutexLock lock(dbfull()->mutex());
+    return Family()->current()->storage_info()->delta() == nullptr;
+  }));
+  EXPECT_OK(db_->SetOptions({{"disable_auto_compactions", "true"}}));
+  std::atomic<bool> waits{false};
+  EnableCallBack("DBImpl::FlushMemTable:StallWaitDone",
+                 [&](void*) { waits = true; });
+  std::atomic<bool> has_returned{false};
+  std::thread compaction([&] {
+    EXPECT_OK(CompactAll());
+    has_returned = true;
+  });
+  EXPECT_TRUE(WaitUntil([&] { return waits.load(); }));
+  EXPECT_FALSE(has_returned);
+  may_end = true;
+  compaction.join();
+  DisableCallBacks();
+  const std::vector<std::string> seen = filter.Take();
+  EXPECT_FALSE(seen.empty());
+  for (const std::string& value : seen) {
+    EXPECT_EQ(state_[key], value);
+  }
+  CheckDrained();
+  Check();
+  Close();
 }
 
 // While the store has operands of a key, newer operands of the key go to delta
