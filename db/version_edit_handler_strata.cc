@@ -63,8 +63,8 @@ Status VersionEditHandlerPointInTime::RefuseUnlistedPath(
   version_set_->strata()->NoteLackOfPath();
   ROCKS_LOG_ERROR(version_set_->db_options()->info_log, "%s",
                   s.ToString().c_str());
-  // Of the two kinds of replays only a recovery may end with a state without
-  // files that are gone.
+  // Only a recovery may end with a state that lacks lost files, so only a
+  // recovery can give the path up.
   return allow_incomplete_valid_version_
              ? Status::CopyAppendMessage(
                    s, "",

@@ -43,7 +43,7 @@ class BlobFilePathRegistry {
 
   // Number of known files.
   size_t size() const { return size_.load(std::memory_order_acquire); }
-  // Returns true if a file was ever known.
+  // Returns true if a file has been added since the open, also if it is gone.
   bool has_known_files() const {
     return has_known_files_.load(std::memory_order_acquire);
   }

@@ -22,8 +22,8 @@ using PathIdsOfFamily = std::function<const PathIdMap&(uint32_t column_family)>;
 
 // Copies a MANIFEST with other path ids to *contents.
 //
-// Invariant: the copy has the records of the original in their order. The bytes
-// of a record are the same unless it has a path id that changes.
+// Invariant: the copy has the records of the original in their order. A record
+// has the same bytes unless it has a path id that changes.
 //
 // The MANIFEST may be the one that an open DB is appending records to: bytes
 // behind the first `size` are not read.

@@ -115,7 +115,7 @@ TEST_F(RefusedRecordsTest, LastDropBeginsANewManifest) {
       EXPECT_EQ(IsRefused(handles[0]), is_first_refused);
       EXPECT_EQ(IsRefused(handles[1]), is_second_refused);
       EXPECT_EQ(NumRefused() > 0, is_first_refused || is_second_refused);
-      // No drop begins a MANIFEST in vain.
+      // A drop begins a MANIFEST only if that helps.
       std::string manifest = Manifest();
       ASSERT_OK(db_->DropColumnFamily(handles[0]));
       EXPECT_EQ(Manifest() != manifest, is_first_refused && !is_second_refused);
