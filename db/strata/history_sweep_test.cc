@@ -174,7 +174,8 @@ TEST(HistorySweepOfOneScriptTest, PathIsNotGivenBackIfNoStepHasFailed) {
       "flush\n"
       "compact\n"
       "setoptions delta_sorted_path_id=5\n"
-      "reopen paths=1\n");
+      "reopen paths=1\n"
+      "----\n");
   HistorySweepTrace trace;
   {
     HistorySweepRun run(script, /*variant=*/nullptr, Root());
