@@ -77,7 +77,9 @@ StressCopy::StressCopy(const std::string& db, const Options& options, Kind kind,
     return;
   }
   parent_ = db + "_copies";
-  root_ = parent_ + (kind == Kind::kCheckpoint ? "/checkpoint" : "/restore") +
+  // By these names db_stress tells the MANIFESTs of copies from those of the
+  // DB, which it keeps.
+  root_ = parent_ + (kind == Kind::kCheckpoint ? "/.checkpoint" : "/.restore") +
           std::to_string(thread->tid);
   directory_ = root_ + "/main";
   auto layout = std::make_shared<CopyLayout>();
