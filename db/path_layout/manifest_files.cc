@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <set>
 #include <utility>
 
@@ -14,13 +13,11 @@
 #include "db/delta/delta_edit.h"
 #include "db/delta/delta_file_maker.h"
 #include "db/delta/delta_version.h"
-#include "db/log_reader.h"
 #include "db/manifest_ops.h"
 #include "db/path_layout/manifest_records.h"
 #include "db/version_edit.h"
 #include "db/version_edit_handler.h"
 #include "file/filename.h"
-#include "file/sequence_file_reader.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/options.h"
@@ -196,22 +193,11 @@ Status ReadManifestFiles(
     const std::function<const Comparator*(const std::string& family)>&
         comparator_of,
     std::vector<ManifestFamily>* families) {
-  families->clear();
-  std::unique_ptr<FSSequentialFile> file;
-  const Status s = fs->NewSequentialFile(
-      fname, fs->OptimizeForManifestRead(FileOptions()), &file, nullptr);
-  if (!s.ok()) {
-    return s;
-  }
-  FirstManifestError error;
-  log::Reader reader(
-      nullptr, std::make_unique<SequentialFileReader>(std::move(file), fname),
-      &error, /*checksum=*/true, /*log_num=*/0);
   const ReadOptions read_options;
   FilesHandler handler(read_options, comparator_of);
-  handler.Iterate(reader, &error.status);
+  const Status s = ApplyManifestEdits(fs, fname, &handler);
   *families = handler.Result();
-  return handler.status();
+  return s;
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -4,6 +4,7 @@
 #include "db/path_layout/manifest_records.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <utility>
 
@@ -37,6 +38,19 @@ class FilePrefix : public FSSequentialFileOwnerWrapper {
 
  private:
   uint64_t left_;
+};
+
+// Keeps the first error that a log::Reader of a MANIFEST reports. (That of
+// VersionSet is not public.)
+struct FirstManifestError : public log::Reader::Reporter {
+  void Corruption(size_t /*bytes*/, const Status& s,
+                  uint64_t /*log_number*/) override {
+    if (status.ok()) {
+      status = s;
+    }
+  }
+
+  Status status;
 };
 
 // Reads all records, and does nothing with them.
@@ -102,9 +116,8 @@ Status ForEachManifestRecord(
   return Status::OK();
 }
 
-Status FindEndOfManifest(FileSystem* fs, const std::string& fname,
-                         uint64_t* end) {
-  *end = 0;
+Status ApplyManifestEdits(FileSystem* fs, const std::string& fname,
+                          VersionEditHandlerBase* handler) {
   std::unique_ptr<FSSequentialFile> file;
   const Status s = fs->NewSequentialFile(
       fname, fs->OptimizeForManifestRead(FileOptions()), &file, nullptr);
@@ -115,11 +128,17 @@ Status FindEndOfManifest(FileSystem* fs, const std::string& fname,
   log::Reader reader(
       nullptr, std::make_unique<SequentialFileReader>(std::move(file), fname),
       &error, /*checksum=*/true, /*log_num=*/0);
+  handler->Iterate(reader, &error.status);
+  return handler->status();
+}
+
+Status FindEndOfManifest(FileSystem* fs, const std::string& fname,
+                         uint64_t* end) {
   const ReadOptions read_options;
   EndFinder finder(read_options);
-  finder.Iterate(reader, &error.status);
+  const Status s = ApplyManifestEdits(fs, fname, &finder);
   *end = finder.GetLastValidRecordEnd();
-  return finder.status();
+  return s;
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -3,12 +3,10 @@
 
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 
-#include "db/log_reader.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
@@ -16,19 +14,7 @@
 namespace ROCKSDB_NAMESPACE {
 
 class FileSystem;
-
-// Keeps the first error that a log::Reader of a MANIFEST reports. (That of
-// VersionSet is not public.)
-struct FirstManifestError : public log::Reader::Reporter {
-  void Corruption(size_t /*bytes*/, const Status& s,
-                  uint64_t /*log_number*/) override {
-    if (status.ok()) {
-      status = s;
-    }
-  }
-
-  Status status;
-};
+class VersionEditHandlerBase;
 
 // Calls fn(record) for each record of a MANIFEST, in their order, until fn
 // returns an error.
@@ -45,6 +31,15 @@ struct FirstManifestError : public log::Reader::Reporter {
 Status ForEachManifestRecord(
     FileSystem* fs, const std::string& fname, uint64_t size,
     const std::function<Status(const Slice& record)>& fn);
+
+// Has the handler apply the edits that a recovery would apply. Returns the
+// status of the handler.
+//
+// fname: the MANIFEST.
+//
+// REQUIRES: no DB is appending records to the MANIFEST
+Status ApplyManifestEdits(FileSystem* fs, const std::string& fname,
+                          VersionEditHandlerBase* handler);
 
 // Sets *end to the end, in bytes, of what a recovery reads: a last record, or a
 // last atomic group, that is incomplete is not part of it. Returns Corruption,
