@@ -209,6 +209,8 @@ TEST_F(RepairWalDirTest, AcceptsWalsWithHeadersAlone) {
   const std::string wals = PathOf("wals", 0);
   Options options = WalOptions(wals);
   options.track_and_verify_wals = true;
+  // RocksDB refuses a database that exists and has no WAL in its wal_dir.
+  DestroyAll();
   OpenNew({options, options});
   // Each flush begins a WAL.
   for (int family = 0; family < 2; ++family) {
