@@ -1,8 +1,8 @@
 /*  Copyright (c) The Strata Authors
     SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-    What Strata adds to the C API. Part of rocksdb/c.h, which includes it;
-    include that. The conventions are those of rocksdb/c.h. */
+    The functions that Strata adds to the C API. Part of rocksdb/c.h, which
+    includes it; include that. The conventions are those of rocksdb/c.h. */
 
 #pragma once
 
@@ -22,7 +22,7 @@ extern ROCKSDB_LIBRARY_API size_t rocksdb_options_get_level_sst_path_ids(
 extern ROCKSDB_LIBRARY_API size_t rocksdb_options_get_level_blob_path_ids(
     const rocksdb_options_t* opt, uint32_t* ids, size_t max_ids);
 
-/* What rocksdb_options_set_cf_paths() set. */
+/* The number of paths that rocksdb_options_set_cf_paths() set. */
 extern ROCKSDB_LIBRARY_API size_t
 rocksdb_options_get_num_cf_paths(const rocksdb_options_t* opt);
 /* The directory and target size of path i. The string is the caller's, to be
@@ -46,8 +46,9 @@ extern ROCKSDB_LIBRARY_API void rocksdb_options_set_save_blob_address_map(
 extern ROCKSDB_LIBRARY_API unsigned char
 rocksdb_options_get_save_blob_address_map(const rocksdb_options_t* opt);
 
-/* What reads make of merge operands is kept in memory: see
-   enable_merged_value_cache and merged_value_cache_size there. */
+/* Values that reads have merged are kept in memory: see
+   enable_merged_value_cache and merged_value_cache_size in
+   rocksdb/strata_options.h. */
 extern ROCKSDB_LIBRARY_API void rocksdb_options_set_enable_merged_value_cache(
     rocksdb_options_t* opt, unsigned char value);
 extern ROCKSDB_LIBRARY_API unsigned char
@@ -93,8 +94,8 @@ extern ROCKSDB_LIBRARY_API void rocksdb_options_set_max_write_groups_per_leader(
 extern ROCKSDB_LIBRARY_API uint32_t
 rocksdb_options_get_max_write_groups_per_leader(const rocksdb_options_t* opt);
 
-/* The size of the mapped file that takes in what is written to WALs, in bytes:
-   see wal_mmap_buffer_size in rocksdb/strata_options.h. */
+/* The size in bytes of the mapped file that takes the data of a WAL first: see
+   wal_mmap_buffer_size in rocksdb/strata_options.h. */
 
 extern ROCKSDB_LIBRARY_API void rocksdb_options_set_wal_mmap_buffer_size(
     rocksdb_options_t* opt, size_t value);
@@ -112,9 +113,9 @@ extern ROCKSDB_LIBRARY_API void rocksdb_options_set_blob_scan_sort_budget(
     rocksdb_options_t* opt, double value);
 extern ROCKSDB_LIBRARY_API double rocksdb_options_get_blob_scan_sort_budget(
     const rocksdb_options_t* opt);
-/* space_amp_limit: at least 1, which collects all garbage. max_sorted_runs: 0
-   leaves the order of the values alone. column_family: NULL for the default
-   one. */
+/* space_amp_limit: from 1, which collects all garbage, to 1000, or
+   InvalidArgument. max_sorted_runs: 0 leaves the order of the values alone.
+   column_family: NULL for the default one. */
 extern ROCKSDB_LIBRARY_API void rocksdb_collect_blob_garbage_cf(
     rocksdb_t* db, rocksdb_column_family_handle_t* column_family,
     double space_amp_limit, uint32_t max_sorted_runs, char** errptr);
@@ -126,13 +127,12 @@ extern ROCKSDB_LIBRARY_API void rocksdb_readoptions_set_blob_prefetch_count(
 extern ROCKSDB_LIBRARY_API size_t
 rocksdb_readoptions_get_blob_prefetch_count(const rocksdb_readoptions_t* opt);
 
-/* Says of a comparator that it never calls two keys equal whose bytes differ
+/* Declares whether a comparator may call two keys with different bytes equal
    (Comparator::CanKeysWithDifferentByteContentsBeEqual()). The address map,
-   delta separation and the merged-value cache need that: they know a key by its
-   bytes. They refuse a comparator of which it was not said.
-   value: 1 if the comparator is such a one; 0, the default, if it may call keys
-   with different bytes equal. With 1 for a comparator that does so, reads are
-   wrong.
+   delta separation and the merged-value cache know a key by its bytes, and
+   refuse a comparator that may do so.
+   value: 1 if it never does so; 0, the default, if it may. With 1 for a
+   comparator that does so, reads are wrong.
    REQUIRES: no DB has been opened with the comparator yet. */
 extern ROCKSDB_LIBRARY_API void
 rocksdb_comparator_set_different_bytes_never_equal(rocksdb_comparator_t* cmp,

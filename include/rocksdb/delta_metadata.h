@@ -12,16 +12,16 @@
 namespace ROCKSDB_NAMESPACE {
 
 // The metadata that describes a delta file: see enable_delta_separation in
-// rocksdb/advanced_options.h.
+// rocksdb/strata_options.h.
 struct DeltaMetaData {
   enum class Kind : uint8_t {
     kOperands,  // merge operands
-    kAnchors,   // what hides operands that are older
+    kAnchors,   // notes that hide older operands
   };
   enum class Tier : uint8_t {
-    kFlushed,  // as a flush wrote it
-    kMerged,   // several of these
-    kSorted,   // of buckets
+    kFlushed,  // operands or anchors of one flush
+    kMerged,   // operands or anchors of several flushes
+    kSorted,   // operands or anchors of buckets
   };
 
   uint64_t file_number = 0;
@@ -32,8 +32,8 @@ struct DeltaMetaData {
   Kind kind = Kind::kOperands;
   Tier tier = Tier::kFlushed;
 
-  // Of the flushes that it comes from; 0 if the tier is kSorted. What comes
-  // from a later flush has a larger one.
+  // The epochs of the flushes that the file comes from; 0 if the tier is
+  // kSorted. A later flush has a larger epoch.
   uint64_t first_epoch = 0;
   uint64_t last_epoch = 0;
 

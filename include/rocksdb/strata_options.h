@@ -9,8 +9,8 @@
 //
 // The library can choose the value of merged_value_cache_size, delta_cache_size
 // and ReadOptions::blob_prefetch_count. One number asks each of them for that:
-// the largest one of the type (UINT64_MAX, kAutoBlobPrefetchCount). 0 turns off
-// what delta_cache_size and blob_prefetch_count are about. For
+// the largest one of the type (UINT64_MAX, kAutoBlobPrefetchCount). With 0,
+// there is no delta cache and no value is read ahead. For
 // merged_value_cache_size, which enable_merged_value_cache turns off, 0 is the
 // default and asks for the library's choice, too.
 
@@ -39,19 +39,18 @@ struct StrataDBOptions {
   //
   // Cost: a thread that leads returns from its own write later, by the time
   // that the other groups take. The leader therefore hands over
-  // * to a writer with WriteOptions::sync, with a rate_limiter_priority, or
-  // with
-  //   a callback that does not allow write batching;
-  // * after a write that has failed, while writes are delayed or stopped, when
-  // a
+  // * to a writer with WriteOptions::sync, a rate_limiter_priority, a callback
+  //   that does not allow write batching, or a batch that becomes a memtable
+  //   (IngestWriteBatchWithIndex());
+  // * after a failed write, while writes are delayed or stopped, when a
   //   memtable or the WAL is full, and when the leader has memory to free or
   //   listeners to notify.
   // A no_slowdown writer never leads for others. Groups that are led for others
   // are not written to memtables by several threads
   // (allow_concurrent_memtable_write), and a memtable error fails every writer
   // of such a group. The leading thread may call the WriteCallbacks and
-  // UserWriteCallbacks of the writers that it leads. What a leader does counts
-  // for its own PerfContext and IOStatsContext, except for
+  // UserWriteCallbacks of the writers that it leads. The work of a leader
+  // counts for its own PerfContext and IOStatsContext, except for
   // write_pre_and_post_process_time.
   //
   // From 1 to 1024. Open returns InvalidArgument for a value above 1 together
@@ -82,7 +81,7 @@ struct StrataDBOptions {
   // write that has failed. While the buffer may hold data, the MANIFEST has a
   // mark that makes RocksDB refuse the DB.
   //
-  // Worth it for small writes of several threads, together with
+  // The buffer is for small writes of several threads, together with
   // max_write_groups_per_leader: 64 KiB make them about a tenth faster. Cost:
   // the memory, in the page cache, and a copy. As with every mapped file,
   // SIGBUS ends the process if the device fails under a page of the buffer. All
@@ -119,9 +118,9 @@ struct StrataColumnFamilyOptions {
   //
   // At most four paths can be named (ids 0 to 3). An id without a path is
   // refused with InvalidArgument at open, at CreateColumnFamily() and by
-  // SetOptions(). Cannot be combined with FIFO compaction or with
-  // a compaction_service (remote compaction). Checkpoint and BackupEngine
-  // copy a DB with several paths into one directory, without paths.
+  // SetOptions(). FIFO compaction, a compaction_service (remote compaction) and
+  // follower instances are NotSupported. Checkpoint and BackupEngine copy a DB
+  // with several paths into one directory, without paths.
   //
   // Source: "Tiered key-value separation" (vertical, horizontal and selective
   // placement).
@@ -177,7 +176,11 @@ struct StrataColumnFamilyOptions {
   // experimental_mempurge_threshold, FIFO compaction, ingest behind,
   // user-defined timestamps, a comparator for which different bytes can be
   // equal, table formats other than the block-based one, secondary and
-  // follower instances.
+  // follower instances. experimental_mempurge_threshold, FIFO compaction,
+  // ingest behind, secondary and follower instances are also refused, with or
+  // without this option, while the map has values. A DB that has direct values
+  // (enable_lsm_bypass) is refused with NotSupported together with
+  // write-prepared and write-unprepared transactions and unordered_write.
   //
   // Source: "Wayfinder" (blob address map) and "KV-Tandem" (direct and
   // versioned entries).
@@ -261,8 +264,9 @@ struct StrataColumnFamilyOptions {
   // for the sake of writes (16 KiB each, if the block is not in the block
   // cache). When such reads, times this option, have cost as much as a
   // compaction of level 0 into the base level reads and writes, that compaction
-  // takes place. (Level compaction only; not counted in threads whose
-  // IOStatsContext has disable_iostats set.)
+  // takes place. (Level compaction only; not counted while the column family
+  // has delta files, nor in threads whose IOStatsContext has disable_iostats
+  // set.)
   //
   // Copied values are garbage in their old files until blob_gc_space_amp_limit
   // has them collected, and a range is not sorted while the limit leaves no
@@ -352,9 +356,10 @@ struct StrataColumnFamilyOptions {
   // of the table factory. Open files: delta files do not count for
   // max_open_files.
   //
-  // The option may be switched on and off by reopening. While there are delta
-  // files, flushes go on writing operands to them whatever the option says, and
-  // RocksDB refuses the DB.
+  // The option may be switched on and off by reopening. With the option off,
+  // background jobs merge the operands in delta files into values, and flushes
+  // write to delta files only operands of keys that may have older ones there.
+  // While there are delta files, RocksDB refuses the DB.
   //
   // Needs a merge_operator (InvalidArgument at open otherwise). Open returns
   // NotSupported together with: inplace_update_support,
@@ -472,7 +477,7 @@ struct StrataColumnFamilyOptions {
 struct StrataReadOptions {
   // The largest number of values that a scan, forward or backward, of a column
   // family with enable_blob_address_map reads ahead of its position; at most 4
-  // MB of values, too. A scan begins at its third value, with two reads at a
+  // MiB of values, too. A scan begins at its third value, with two reads at a
   // time, and doubles their number as long as it goes on. With
   // kAutoBlobPrefetchCount, if most scans of the column family come to the same
   // number of values, a scan begins with its first value, with that many reads
