@@ -142,7 +142,10 @@ STRATA_LIB = \
   db/path_layout/manifest_files.cc \
   db/path_layout/manifest_records.cc \
   db/path_layout/misplaced_files.cc \
+  db/path_layout/obsolete_bytes.cc \
   db/path_layout/path_check.cc \
+  db/path_layout/path_cost.cc \
+  db/path_layout/path_job_stats.cc \
   db/path_layout/path_layout.cc \
   db/path_layout/path_read_stats.cc \
   db/path_layout/path_stats.cc \
@@ -150,6 +153,7 @@ STRATA_LIB = \
   db/path_layout/repair_env.cc \
   db/path_layout/repair_paths.cc \
   db/path_layout/repair_wal_dir.cc \
+  db/path_layout/stored_cost.cc \
   db/path_layout/unlisted_path_check.cc \
   db/scan_sort/level0_debt.cc \
   db/scan_sort/scan_debts.cc \
@@ -212,6 +216,7 @@ STRATA_LIB = \
   options/strata/options_file_copy.cc \
   options/strata/own_option_lines.cc \
   options/strata/path_options.cc \
+  options/strata/path_prices.cc \
   options/strata/stored_merge_operators.cc \
   options/strata/strata_cf_options.cc \
   table/block_based/block_based_table_reader_strata.cc \
@@ -220,6 +225,7 @@ STRATA_LIB = \
   tools/strata/ldb_delta_command.cc \
   tools/strata/ldb_map_command.cc \
   tools/strata/ldb_merge_operators.cc \
+  tools/strata/ldb_path_cost.cc \
   tools/strata/ldb_path_flags.cc \
   util/strata/crc32c_x86.cc \
   util/strata/io_uring_batch.cc \
@@ -447,6 +453,7 @@ STRATA_TEST_MAIN = \
   db/path_layout/path_check_test.cc \
   db/path_layout/path_compaction_test.cc \
   db/path_layout/path_copy_test.cc \
+  db/path_layout/path_cost_test.cc \
   db/path_layout/path_durability_test.cc \
   db/path_layout/path_layout_test.cc \
   db/path_layout/path_placement_test.cc \

@@ -79,6 +79,21 @@ TEST_F(CStrataTest, Layout) {
   EXPECT_EQ(rocksdb_options_get_level_blob_path_ids(options_, ids, 4), 1);
 }
 
+TEST_F(CStrataTest, PathPrices) {
+  EXPECT_EQ(rocksdb_options_get_path_prices(options_, nullptr, 0), 0);
+  const double prices[] = {0.25, 0.02};
+  rocksdb_options_set_path_prices(options_, prices, 2);
+  double copy[3] = {9, 9, 9};
+  EXPECT_EQ(rocksdb_options_get_path_prices(options_, copy, 1), 2);
+  EXPECT_EQ(copy[0], 0.25);
+  EXPECT_EQ(copy[1], 9);  // beyond max_prices
+  EXPECT_EQ(rocksdb_options_get_path_prices(options_, copy, 3), 2);
+  EXPECT_EQ(copy[1], 0.02);
+  EXPECT_EQ(copy[2], 9);
+  rocksdb_options_set_path_prices(options_, nullptr, 0);
+  EXPECT_EQ(rocksdb_options_get_path_prices(options_, copy, 3), 0);
+}
+
 // Goes through the table of options, so that no option can be without its
 // functions.
 TEST_F(CStrataTest, EachOptionHasASetterAndAGetter) {
@@ -93,8 +108,9 @@ TEST_F(CStrataTest, EachOptionHasASetterAndAGetter) {
 #define STRATA_CHECK_uint64 STRATA_CHECK_VALUE
 #define STRATA_CHECK_size STRATA_CHECK_VALUE
 #define STRATA_CHECK_double STRATA_CHECK_VALUE
-// The test Layout is for these.
+// The tests Layout and PathPrices are for these.
 #define STRATA_CHECK_path_ids(name)
+#define STRATA_CHECK_prices(name)
   STRATA_IMMUTABLE_CF_OPTIONS(STRATA_CHECK)
   STRATA_MUTABLE_CF_OPTIONS(STRATA_CHECK)
   STRATA_IMMUTABLE_DB_OPTIONS(STRATA_CHECK)
@@ -107,6 +123,7 @@ TEST_F(CStrataTest, EachOptionHasASetterAndAGetter) {
 #undef STRATA_CHECK_size
 #undef STRATA_CHECK_double
 #undef STRATA_CHECK_path_ids
+#undef STRATA_CHECK_prices
 }
 
 TEST_F(CStrataTest, BlobPrefetchCount) {

@@ -9,6 +9,8 @@
 #include "db/address_map/address_map_store.h"
 #include "db/blob/blob_file_builder.h"
 #include "db/column_family.h"
+#include "db/path_layout/path_read_stats.h"
+#include "db/table_cache.h"
 #include "db/version_set.h"
 #include "file/file_util.h"
 #include "test_util/sync_point.h"
@@ -19,7 +21,9 @@ namespace ROCKSDB_NAMESPACE {
 // Makes the builder keep the names of the records.
 class BlobCopyWriter::Sink : public MappedBlobSink {
  public:
-  explicit Sink(uint64_t seed) : hash_seed_(seed) {}
+  // stats: counts the files; may be nullptr.
+  Sink(uint64_t seed, std::shared_ptr<PathReadStats> stats)
+      : hash_seed_(seed), stats_(std::move(stats)) {}
 
   uint64_t hash_seed() const override { return hash_seed_; }
   MappedBlobIndex NameOf(const Slice& /*user_key*/, SequenceNumber /*seq*/,
@@ -30,6 +34,9 @@ class BlobCopyWriter::Sink : public MappedBlobSink {
   bool IsStoredForm() const override { return is_stored_form_; }
   uint32_t StoredBlobCrc() const override { return blob_crc_; }
   void OnFileClosed(MappedBlobFile&& file) override {
+    if (stats_ != nullptr) {
+      stats_->jobs().AddWritten(file.path_id, file.size);
+    }
     files_.push_back(std::move(file));
   }
 
@@ -45,6 +52,7 @@ class BlobCopyWriter::Sink : public MappedBlobSink {
 
  private:
   const uint64_t hash_seed_;
+  const std::shared_ptr<PathReadStats> stats_;
   MappedBlobIndex next_;
   bool is_stored_form_ = false;
   uint32_t blob_crc_ = 0;
@@ -57,7 +65,8 @@ BlobCopyWriter::BlobCopyWriter(const BlobCopyContext& context, uint32_t path_id)
       compression_(cf_options_.blob_compression_type),
       write_options_(context.io_priority, Env::IOActivity::kCompaction),
       sink_(std::make_unique<Sink>(
-          context.cfd->address_map_store()->hash_seed())) {
+          context.cfd->address_map_store()->hash_seed(),
+          context.cfd->table_cache()->path_read_stats())) {
   // Separated values must stay separated, whatever their size.
   cf_options_.min_blob_size = 0;
   const ImmutableOptions& ioptions = context_.cfd->ioptions();

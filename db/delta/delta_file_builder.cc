@@ -334,6 +334,10 @@ Status DeltaFileBuilder::Finish(DeltaFileDescription* description) {
     return status_;
   }
   Describe(description);
+  const auto& path_stats = settings_->family->path_read_stats;
+  if (path_stats != nullptr) {
+    path_stats->jobs().AddWritten(options_.path_id, file_size_);
+  }
   const ImmutableOptions& ioptions = settings_->ioptions();
   // Keys are omitted, as they may be confidential.
   ROCKS_LOG_INFO(ioptions.logger,

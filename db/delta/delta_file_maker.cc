@@ -25,9 +25,12 @@ DeltaVersion::FileMaker MakeDeltaFiles(VersionSet* version_set,
       // Copy everything that the deletion needs of the column family.
       ObsoleteDeltaFile obsolete;
       obsolete.number = file.number;
+      obsolete.path_id = file.path_id;
+      obsolete.size = file.size;
       obsolete.directory =
           PathLayout::Directory(ioptions->cf_paths, file.path_id);
       if (cfd != nullptr) {
+        obsolete.column_family_id = cfd->GetID();
         obsolete.uncache_aggressiveness =
             cfd->GetLatestMutableCFOptions().uncache_aggressiveness;
       }

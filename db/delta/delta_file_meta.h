@@ -24,6 +24,10 @@ class DeltaFileReader;
 struct ObsoleteDeltaFile {
   uint64_t number = 0;
   std::string directory;
+  // UINT32_MAX: unknown.
+  uint32_t column_family_id = UINT32_MAX;
+  uint32_t path_id = 0;
+  uint64_t size = 0;  // bytes
   // nullptr if the file was never opened.
   std::shared_ptr<DeltaFileReader> reader;
   uint32_t uncache_aggressiveness = 0;

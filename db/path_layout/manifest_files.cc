@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "db/blob/blob_constants.h"
+#include "db/blob/blob_log_format.h"
 #include "db/column_family.h"
 #include "db/delta/delta_edit.h"
 #include "db/delta/delta_file_maker.h"
@@ -38,13 +39,16 @@ class FamilyFiles {
     }
     for (const auto& [level, file] : edit.GetNewFiles()) {
       tables_[file.fd.GetNumber()] = {file.fd.GetPathId(),
-                                      file.oldest_blob_file_number};
+                                      file.oldest_blob_file_number,
+                                      file.fd.GetFileSize()};
     }
     for (const BlobFileAddition& blob : edit.GetBlobFileAdditions()) {
       BlobFile& file = blobs_[blob.GetBlobFileNumber()];
       file.path_id = blob.GetPathId();
       file.live_blobs = blob.GetTotalBlobCount();
       file.is_mapped = blob.GetIndexBytes() > 0;
+      file.size = BlobLogHeader::kSize + blob.GetTotalBlobBytes() +
+                  blob.GetIndexBytes() + BlobLogFooter::kSize;
     }
     for (const BlobFileGarbage& garbage : edit.GetBlobFileGarbages()) {
       const auto found = blobs_.find(garbage.GetBlobFileNumber());
@@ -69,7 +73,7 @@ class FamilyFiles {
     result.name = name_;
     std::set<uint64_t> linked;
     for (const auto& [number, table] : tables_) {
-      result.files.push_back({kTableFile, number, table.path_id});
+      result.files.push_back({kTableFile, number, table.path_id, table.size});
       if (table.oldest_blob_file != kInvalidBlobFileNumber) {
         linked.insert(table.oldest_blob_file);
       }
@@ -80,14 +84,15 @@ class FamilyFiles {
           blob.is_mapped || (!linked.empty() && number >= *linked.begin());
       if (may_have_values &&
           (blob.live_blobs > 0 || linked.count(number) > 0)) {
-        result.files.push_back({kBlobFile, number, blob.path_id});
+        result.files.push_back({kBlobFile, number, blob.path_id, blob.size});
       }
     }
     if (knows_deltas_ && deltas_.Current() != nullptr &&
         !deltas_.Current()->IsLoading()) {
       deltas_.Current()->ForEachFile([&](const DeltaVersion::FilePtr& file) {
         result.files.push_back(
-            {kDeltaFile, file->number(), file->description().path_id});
+            {kDeltaFile, file->number(), file->description().path_id,
+             file->description().size});
       });
     }
     return result;
@@ -97,11 +102,13 @@ class FamilyFiles {
   struct Table {
     uint32_t path_id = 0;
     uint64_t oldest_blob_file = kInvalidBlobFileNumber;
+    uint64_t size = 0;
   };
   struct BlobFile {
     uint32_t path_id = 0;
     uint64_t live_blobs = 0;
     bool is_mapped = false;
+    uint64_t size = 0;
   };
 
   std::string name_;

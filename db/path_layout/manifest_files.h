@@ -23,6 +23,7 @@ struct ManifestFamily {
     FileType type;  // kTableFile, kBlobFile or kDeltaFile
     uint64_t number;
     uint32_t path_id;
+    uint64_t size;  // bytes
   };
 
   std::string name;

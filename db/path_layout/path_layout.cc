@@ -66,7 +66,8 @@ bool PathLayout::HasBlobLayout(const MutableCFOptions& options) {
 }
 
 bool PathLayout::NamesPaths(const MutableCFOptions& options) {
-  return IsSet(options) || options.delta_sorted_path_id >= 0;
+  return IsSet(options) || options.delta_sorted_path_id >= 0 ||
+         !options.path_prices.empty();
 }
 
 uint32_t PathLayout::SstPathId(const MutableCFOptions& options, int level) {

@@ -41,7 +41,8 @@ class PathLayout {
     return HasSstLayout(options) || HasBlobLayout(options);
   }
   // Returns true if an option names paths by their ids, so that the meaning of
-  // the options depends on cf_paths: a layout, or delta_sorted_path_id.
+  // the options depends on cf_paths: a layout, delta_sorted_path_id, or
+  // path_prices.
   static bool NamesPaths(const MutableCFOptions& options);
 
   // Returns the path id of the SST files of `level`.

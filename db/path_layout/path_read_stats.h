@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "db/path_layout/path_job_stats.h"
 #include "port/port.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "util/core_local.h"
@@ -20,7 +21,11 @@ namespace ROCKSDB_NAMESPACE {
 // ownership, because an open iterator may keep a reader alive longer than the
 // column family keeps its counters.
 //
-// Thread-safe. Add() touches one cache line of the calling core.
+// Also has the counters of jobs (PathJobStats), which exist for the same column
+// families.
+//
+// Thread-safe. Add() touches one cache line of the calling core, and another
+// one in a thread that works for a job.
 class PathReadStats {
  public:
   enum class FileKind : uint32_t { kSst = 0, kBlob = 1, kDelta = 2 };
@@ -51,12 +56,18 @@ class PathReadStats {
     Counter& counter = (*shards_.Access())[slot];
     counter.reads.fetch_add(1, std::memory_order_relaxed);
     counter.bytes.fetch_add(bytes, std::memory_order_relaxed);
+    jobs_.AddRead(slot % kMaxPaths, bytes);
   }
 
   // Returns the counts. They are exact if no read is in progress.
   Counts Get(FileKind kind, uint32_t path_id) const;
 
+  // Returns what jobs have read and written.
+  PathJobStats& jobs() { return jobs_; }
+  const PathJobStats& jobs() const { return jobs_; }
+
  private:
+  static_assert(kMaxPaths == PathJobStats::kMaxPaths);
   static constexpr size_t kNumKinds = 3;
   static constexpr size_t kSlots = kNumKinds * kMaxPaths;
 
@@ -69,6 +80,7 @@ class PathReadStats {
   };
 
   CoreLocalArray<Shard> shards_;
+  PathJobStats jobs_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -3,14 +3,20 @@
 
 #include "db/path_layout/path_stats.h"
 
+#include <algorithm>
 #include <cassert>
+#include <cmath>
+#include <cstring>
 #include <iomanip>
+#include <ostream>
 #include <sstream>
 
 #include "db/address_map/address_map_store.h"
 #include "db/column_family.h"
 #include "db/delta/delta_version.h"
 #include "db/internal_stats.h"
+#include "db/path_layout/obsolete_bytes.h"
+#include "db/path_layout/path_cost.h"
 #include "db/path_layout/path_layout.h"
 #include "db/table_cache.h"
 #include "db/version_set.h"
@@ -75,6 +81,118 @@ std::vector<const Column*> ShownColumns(const std::vector<PathStats>& paths) {
 // The width of the longest heading.
 constexpr int kColumnWidth = 18;
 
+// A column of the tables of jobs and costs.
+struct TextColumn {
+  // The key in the map is "path<i>." + this.
+  const char* name;
+  std::string (*get)(const PathStats&);
+};
+
+// Returns part / whole with four decimals; 0 if there is no whole.
+std::string Share(uint64_t part, uint64_t whole) {
+  const double share = whole == 0 ? 0
+                                  : static_cast<double>(part) /
+                                        static_cast<double>(whole);
+  return PathCost::Text(std::round(share * 10000) / 10000);
+}
+
+template <PathJob job>
+std::string Written(const PathStats& path) {
+  return std::to_string(path.Job(job).written);
+}
+
+template <PathJob job>
+std::string Read(const PathStats& path) {
+  return std::to_string(path.Job(job).read);
+}
+
+constexpr TextColumn kJobColumns[] = {
+    {"flush-written-bytes", Written<PathJob::kFlush>},
+    {"compaction-written-bytes", Written<PathJob::kCompaction>},
+    {"gc-written-bytes", Written<PathJob::kBlobGc>},
+    {"delta-written-bytes", Written<PathJob::kDelta>},
+    {"gc-written-share",
+     [](const PathStats& p) {
+       return Share(p.Job(PathJob::kBlobGc).written, p.WrittenBytes());
+     }},
+    {"flush-job-read-bytes", Read<PathJob::kFlush>},
+    {"compaction-job-read-bytes", Read<PathJob::kCompaction>},
+    {"gc-job-read-bytes", Read<PathJob::kBlobGc>},
+    {"delta-job-read-bytes", Read<PathJob::kDelta>},
+    {"gc-read-share",
+     [](const PathStats& p) {
+       return Share(p.Job(PathJob::kBlobGc).read, p.ReadBytes());
+     }},
+};
+
+constexpr TextColumn kCostColumns[] = {
+    {"price", [](const PathStats& p) { return PathCost::Text(p.price); }},
+    {"live-file-bytes",
+     [](const PathStats& p) { return std::to_string(p.LiveFileBytes()); }},
+    {"live-file-cost",
+     [](const PathStats& p) {
+       return PathCost::Text(PathCost::Of(p.LiveFileBytes(), p.price));
+     }},
+    {"obsolete-bytes",
+     [](const PathStats& p) { return std::to_string(p.obsolete_bytes); }},
+    {"obsolete-cost",
+     [](const PathStats& p) {
+       return PathCost::Text(PathCost::Of(p.obsolete_bytes, p.price));
+     }},
+    {"cost",
+     [](const PathStats& p) {
+       return PathCost::Text(
+           PathCost::Of(p.LiveFileBytes() + p.obsolete_bytes, p.price));
+     }},
+};
+
+bool HasJobs(const std::vector<PathStats>& paths) {
+  return std::any_of(paths.begin(), paths.end(),
+                     [](const PathStats& path) { return path.has_jobs; });
+}
+
+bool HasCosts(const std::vector<PathStats>& paths) {
+  return std::any_of(paths.begin(), paths.end(),
+                     [](const PathStats& path) { return path.has_price; });
+}
+
+PathCost CostOf(const std::vector<PathStats>& paths) {
+  PathCost cost;
+  for (const PathStats& path : paths) {
+    cost.Add(path.LiveFileBytes() + path.obsolete_bytes, path.price);
+  }
+  return cost;
+}
+
+template <size_t n>
+void PrintTable(const std::vector<PathStats>& paths,
+                const TextColumn (&columns)[n], std::ostream* text) {
+  const auto width = [](const TextColumn& column) {
+    return std::max(kColumnWidth, static_cast<int>(strlen(column.name)));
+  };
+  *text << "path";
+  for (const TextColumn& column : columns) {
+    *text << "  " << std::setw(width(column)) << column.name;
+  }
+  *text << '\n';
+  for (size_t i = 0; i < paths.size(); ++i) {
+    *text << std::setw(4) << i;
+    for (const TextColumn& column : columns) {
+      *text << "  " << std::setw(width(column)) << column.get(paths[i]);
+    }
+    *text << '\n';
+  }
+}
+
+template <size_t n>
+void AddToMap(const PathStats& path, const std::string& prefix,
+              const TextColumn (&columns)[n],
+              std::map<std::string, std::string>* values) {
+  for (const TextColumn& column : columns) {
+    (*values)[prefix + column.name] = column.get(path);
+  }
+}
+
 }  // namespace
 
 std::vector<PathStats> PathStats::Collect(const VersionStorageInfo& vstorage,
@@ -122,6 +240,56 @@ std::vector<PathStats> PathStats::Collect(const VersionStorageInfo& vstorage,
   return paths;
 }
 
+void PathStats::AddJobs(const PathJobStats& jobs,
+                        std::vector<PathStats>* paths) {
+  for (size_t i = 0; i < paths->size() && i < PathJobStats::kMaxPaths; ++i) {
+    PathStats& path = (*paths)[i];
+    path.has_jobs = true;
+    for (size_t job = 0; job < kNumPathJobs; ++job) {
+      path.jobs[job] =
+          jobs.Get(static_cast<PathJob>(job), static_cast<uint32_t>(i));
+    }
+  }
+}
+
+void PathStats::AddCosts(const std::vector<double>& prices,
+                         const std::vector<uint64_t>& obsolete_bytes,
+                         std::vector<PathStats>* paths) {
+  assert(prices.size() == paths->size());
+  assert(obsolete_bytes.size() == paths->size());
+  for (size_t i = 0; i < paths->size(); ++i) {
+    PathStats& path = (*paths)[i];
+    path.has_price = true;
+    path.price = prices[i];
+    path.obsolete_bytes = obsolete_bytes[i];
+  }
+}
+
+std::vector<PathStats> PathStats::CollectAll(ColumnFamilyData* cfd) {
+  const std::vector<DbPath>& cf_paths = cfd->ioptions().cf_paths;
+  const PathReadStats* const reads =
+      cfd->table_cache()->path_read_stats().get();
+  std::vector<PathStats> paths =
+      Collect(*cfd->current()->storage_info(), cf_paths, reads,
+              cfd->address_map_store());
+  const MutableCFOptions& options = cfd->GetLatestMutableCFOptions();
+  if (reads != nullptr && PathLayout::NamesPaths(options)) {
+    AddJobs(reads->jobs(), &paths);
+  }
+  if (options.path_prices.size() == paths.size()) {
+    AddCosts(options.path_prices, ObsoleteBytes(cfd, paths.size()), &paths);
+  }
+  return paths;
+}
+
+uint64_t PathStats::WrittenBytes() const {
+  uint64_t bytes = 0;
+  for (const PathJobStats::Counts& job : jobs) {
+    bytes += job.written;
+  }
+  return bytes;
+}
+
 std::string PathStats::ToString(const std::vector<PathStats>& paths) {
   const std::vector<const Column*> columns = ShownColumns(paths);
   std::ostringstream text;
@@ -137,6 +305,17 @@ std::string PathStats::ToString(const std::vector<PathStats>& paths) {
     }
     text << "  " << paths[i].directory << '\n';
   }
+  if (HasJobs(paths)) {
+    PrintTable(paths, kJobColumns, &text);
+  }
+  if (HasCosts(paths)) {
+    const PathCost cost = CostOf(paths);
+    PrintTable(paths, kCostColumns, &text);
+    text << "cost: " << PathCost::Text(cost.cost()) << " for " << cost.bytes()
+         << " bytes; all on path " << cost.dearest() << ", the dearest: "
+         << PathCost::Text(cost.CostOnDearest())
+         << "; ratio: " << cost.RatioText() << '\n';
+  }
   return text.str();
 }
 
@@ -149,6 +328,22 @@ void PathStats::ToMap(const std::vector<PathStats>& paths,
     for (const Column* column : columns) {
       (*values)[prefix + column->name] = std::to_string(column->get(paths[i]));
     }
+    if (HasJobs(paths)) {
+      AddToMap(paths[i], prefix, kJobColumns, values);
+    }
+    if (HasCosts(paths)) {
+      AddToMap(paths[i], prefix, kCostColumns, values);
+    }
+  }
+  if (HasCosts(paths)) {
+    const PathCost cost = CostOf(paths);
+    (*values)["cost.bytes"] = std::to_string(cost.bytes());
+    (*values)["cost.sum"] = PathCost::Text(cost.cost());
+    (*values)["cost.dearest-path"] = std::to_string(cost.dearest());
+    (*values)["cost.on-dearest"] = PathCost::Text(cost.CostOnDearest());
+    if (cost.HasRatio()) {
+      (*values)["cost.ratio"] = cost.RatioText();
+    }
   }
 }
 
@@ -156,21 +351,13 @@ void PathStats::ToMap(const std::vector<PathStats>& paths,
 // current Version alive.
 
 bool InternalStats::HandlePathStats(std::string* value, Slice /*suffix*/) {
-  value->append(PathStats::ToString(PathStats::Collect(
-      *cfd_->current()->storage_info(), cfd_->ioptions().cf_paths,
-      cfd_->table_cache()->path_read_stats().get(),
-      cfd_->address_map_store())));
+  value->append(PathStats::ToString(PathStats::CollectAll(cfd_)));
   return true;
 }
 
 bool InternalStats::HandlePathStatsMap(
     std::map<std::string, std::string>* values, Slice /*suffix*/) {
-  PathStats::ToMap(
-      PathStats::Collect(*cfd_->current()->storage_info(),
-                         cfd_->ioptions().cf_paths,
-                         cfd_->table_cache()->path_read_stats().get(),
-                         cfd_->address_map_store()),
-      values);
+  PathStats::ToMap(PathStats::CollectAll(cfd_), values);
   return true;
 }
 

@@ -3,11 +3,14 @@
 
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "db/path_layout/path_job_stats.h"
 #include "db/path_layout/path_read_stats.h"
 #include "rocksdb/options.h"
 #include "rocksdb/rocksdb_namespace.h"
@@ -15,11 +18,15 @@
 namespace ROCKSDB_NAMESPACE {
 
 class AddressMapStore;
+class ColumnFamilyData;
 class VersionStorageInfo;
 
 // The statistics of the property "rocksdb.path-stats": the files that a column
-// family has on each of its paths, and the reads from there since it was
-// opened.
+// family has on each of its paths, the reads from there since it was opened,
+// what jobs have read and written there, and what the files cost.
+//
+// Invariant: a column family without an option that depends on its paths
+// (PathLayout::NamesPaths()) has neither jobs nor costs in its statistics.
 struct PathStats {
   std::string directory;
   uint64_t sst_files = 0;
@@ -37,8 +44,32 @@ struct PathStats {
   PathReadStats::Counts blob_reads;
   // Not reported without delta files, as above.
   PathReadStats::Counts delta_reads;
+  // What jobs have read and written; by PathJob.
+  bool has_jobs = false;
+  std::array<PathJobStats::Counts, kNumPathJobs> jobs;
+  // The price of a GiB, and the bytes of ObsoleteBytes().
+  bool has_price = false;
+  double price = 0;
+  uint64_t obsolete_bytes = 0;
 
   uint64_t BlobLiveBytes() const { return blob_bytes - blob_garbage_bytes; }
+  // Returns the bytes of the files of the current Version.
+  uint64_t LiveFileBytes() const {
+    return sst_bytes + blob_bytes + delta_bytes;
+  }
+  // Returns the bytes that all requests have read.
+  uint64_t ReadBytes() const {
+    return sst_reads.bytes + blob_reads.bytes + delta_reads.bytes;
+  }
+  // Returns the bytes that all jobs have written.
+  uint64_t WrittenBytes() const;
+  const PathJobStats::Counts& Job(PathJob job) const {
+    return jobs[static_cast<size_t>(job)];
+  }
+
+  // Returns all statistics of a column family.
+  // REQUIRES: DB mutex held
+  static std::vector<PathStats> CollectAll(ColumnFamilyData* cfd);
 
   // Returns one element per path. Files are those of `vstorage`; `reads` and
   // `mapped` may be nullptr.
@@ -46,11 +77,17 @@ struct PathStats {
   static std::vector<PathStats> Collect(
       const VersionStorageInfo& vstorage, const std::vector<DbPath>& cf_paths,
       const PathReadStats* reads, const AddressMapStore* mapped = nullptr);
+  // Add to the result of Collect().
+  // REQUIRES: prices and obsolete_bytes have one item for each path.
+  static void AddJobs(const PathJobStats& jobs, std::vector<PathStats>* paths);
+  static void AddCosts(const std::vector<double>& prices,
+                       const std::vector<uint64_t>& obsolete_bytes,
+                       std::vector<PathStats>* paths);
 
-  // Returns a table with a line per path.
+  // Returns a table with a line per path; with jobs and costs two more tables.
   static std::string ToString(const std::vector<PathStats>& paths);
 
-  // Adds the statistics by keys such as "path1.blob-bytes".
+  // Adds the statistics by keys such as "path1.blob-bytes" and "cost.sum".
   static void ToMap(const std::vector<PathStats>& paths,
                     std::map<std::string, std::string>* values);
 };

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "db/job_context.h"
+#include "db/path_layout/path_job_stats.h"
 #include "monitoring/iostats_context_imp.h"
 #include "test_util/sync_point.h"
 
@@ -143,6 +144,13 @@ void BackgroundJobScheduler::Schedule(std::unique_ptr<BackgroundJob> job,
                          : nullptr);
 }
 
+Status BackgroundJobScheduler::Run(BackgroundJob* job,
+                                   JobContext* job_context) {
+  const PathJobScope path_job(
+      job->kind() == Kind::kDelta ? PathJob::kDelta : PathJob::kBlobGc);
+  return job->Run(job_context);
+}
+
 void BackgroundJobScheduler::Unschedule(void* arg) {
   std::unique_ptr<BackgroundJob> job(static_cast<BackgroundJob*>(arg));
   BackgroundJobScheduler* const scheduler = job->scheduler_;
@@ -170,7 +178,7 @@ void BackgroundJobScheduler::RunInBackground(
     InstrumentedMutexLock lock(host_->mutex());
     TEST_SYNC_POINT_CALLBACK(
         "BackgroundJobScheduler::RunInBackground:BeforeRun", job.get());
-    s = job->Run(&job_context);
+    s = Run(job.get(), &job_context);
     TEST_SYNC_POINT_CALLBACK("BackgroundJobScheduler::RunInBackground:AfterRun",
                              job.get());
     if (!traits.keeps_family_to_the_end) {
@@ -277,7 +285,7 @@ Status BackgroundJobScheduler::RunManualLocked(BackgroundJob* job,
   Counts* const counts = &counts_[Index(job->kind())];
   ++counts->all;
   ++counts->manual;
-  s = job->Run(job_context);
+  s = Run(job, job_context);
   --counts->manual;
   --counts->all;
   const bool waits = job->OnManualEnd(s);

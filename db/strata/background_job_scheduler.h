@@ -189,6 +189,9 @@ class BackgroundJobScheduler {
   static void Work(void* job);
   static void Unschedule(void* job);
 
+  // Runs the job; its reads and writes count for it (PathJobScope).
+  // REQUIRES: DB mutex held; it may be released and taken again.
+  static Status Run(BackgroundJob* job, JobContext* job_context);
   void RunInBackground(std::unique_ptr<BackgroundJob> job);
   Status RunManualLocked(BackgroundJob* job, JobContext* job_context);
   // Waits for the end of a pause. Returns false if the job has to be tried

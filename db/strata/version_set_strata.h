@@ -43,6 +43,9 @@ class VersionSetStrata {
   void AddObsoleteDeltaFile(ObsoleteDeltaFile file) {
     obsolete_delta_files_.push_back(std::move(file));
   }
+  const std::vector<ObsoleteDeltaFile>& obsolete_delta_files() const {
+    return obsolete_delta_files_;
+  }
   // Moves the files that may be deleted to *files. Files with numbers from
   // min_pending_output on, and those in `quarantined`, stay in the list.
   void GetObsoleteDeltaFiles(std::vector<ObsoleteDeltaFile>* files,

@@ -51,8 +51,9 @@ void AddRemainingOptions(OptionsTable* options_table) {
 #define STRATA_TRY_uint64 STRATA_TRY_VALUES
 #define STRATA_TRY_size STRATA_TRY_VALUES
 #define STRATA_TRY_double STRATA_TRY_VALUES
-// Layouts come from AddPathLayoutsToTry().
+// Layouts and prices come from AddPathLayoutsToTry().
 #define STRATA_TRY_path_ids(name, feature)
+#define STRATA_TRY_prices(name, feature)
   STRATA_MUTABLE_CF_OPTIONS(STRATA_TRY)
 #undef STRATA_TRY
 #undef STRATA_TRY_VALUES
@@ -63,6 +64,7 @@ void AddRemainingOptions(OptionsTable* options_table) {
 #undef STRATA_TRY_size
 #undef STRATA_TRY_double
 #undef STRATA_TRY_path_ids
+#undef STRATA_TRY_prices
 }
 
 }  // namespace

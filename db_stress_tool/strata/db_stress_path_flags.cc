@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "db_stress_tool/db_stress_common.h"
+#include "options/strata/path_prices.h"
 #include "util/gflags_compat.h"
 #include "util/strata/path_list.h"
 
@@ -23,11 +24,17 @@ DEFINE_string(level_blob_path_ids, "",
               "Which of --cf_paths the blob files written for each level go "
               "to, e.g. 0,1.");
 
+DEFINE_string(path_prices, "",
+              "What a GiB costs on each of --cf_paths, e.g. 0.25,0.02.");
+
 namespace ROCKSDB_NAMESPACE {
 
 void ApplyStressPathFlags(Options* options) {
-  const Status s = ApplyPathFlags(FLAGS_cf_paths, FLAGS_level_sst_path_ids,
-                                  FLAGS_level_blob_path_ids, options);
+  Status s = ApplyPathFlags(FLAGS_cf_paths, FLAGS_level_sst_path_ids,
+                            FLAGS_level_blob_path_ids, options);
+  if (s.ok()) {
+    s = ApplyPathPricesFlag(FLAGS_path_prices, options);
+  }
   if (!s.ok()) {
     fprintf(stderr, "%s\n", s.ToString().c_str());
     exit(1);  // NOLINT(concurrency-mt-unsafe)
@@ -53,6 +60,16 @@ void AddPathLayoutsToTry(
   options_table->emplace("level_blob_path_ids", layouts);
   options_table->emplace("delta_sorted_path_id",
                          std::vector<std::string>{"-1", "-1", "0", "1", last});
+  const auto prices = [&](double first, double factor) {
+    std::vector<double> result;
+    for (size_t i = 0; i < paths.size(); ++i, first *= factor) {
+      result.push_back(first);
+    }
+    return PathPricesToString(result);
+  };
+  options_table->emplace(
+      "path_prices",
+      std::vector<std::string>{"", prices(0.25, 0.5), prices(0, 1)});
 }
 
 void ForgetPaths(ColumnFamilyOptions* options) {
@@ -60,6 +77,7 @@ void ForgetPaths(ColumnFamilyOptions* options) {
   options->level_sst_path_ids.clear();
   options->level_blob_path_ids.clear();
   options->delta_sorted_path_id = -1;
+  options->path_prices.clear();
 }
 
 std::vector<ColumnFamilyDescriptor> StressPathsToDestroy() {

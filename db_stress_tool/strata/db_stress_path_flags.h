@@ -15,14 +15,14 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// The flags --cf_paths, --level_sst_path_ids and --level_blob_path_ids of
-// db_stress.
+// The flags --cf_paths, --level_sst_path_ids, --level_blob_path_ids and
+// --path_prices of db_stress.
 
 // Applies the flags to *options; ends the process if they are invalid.
 void ApplyStressPathFlags(Options* options);
 
-// If there are several paths, adds layouts that SetOptions() tries. The layout
-// may be changed under load without restrictions, and even be removed.
+// If there are several paths, adds layouts and prices that SetOptions() tries.
+// The layout may be changed under load without restrictions, and even be removed.
 void AddPathLayoutsToTry(
     std::unordered_map<std::string, std::vector<std::string>>* options_table);
 

@@ -212,7 +212,7 @@ void FuzzFamilyOptions(FuzzInput* input) {
   // Paths are only written for options that name them, and a single one is not.
   if ((!options.level_sst_path_ids.empty() ||
        !options.level_blob_path_ids.empty() ||
-       options.delta_sorted_path_id >= 0) &&
+       options.delta_sorted_path_id >= 0 || !options.path_prices.empty()) &&
       options.cf_paths.size() > 1) {
     Require(SamePaths(again.cf_paths, options.cf_paths));
   }

@@ -22,6 +22,14 @@ extern ROCKSDB_LIBRARY_API size_t rocksdb_options_get_level_sst_path_ids(
 extern ROCKSDB_LIBRARY_API size_t rocksdb_options_get_level_blob_path_ids(
     const rocksdb_options_t* opt, uint32_t* ids, size_t max_ids);
 
+/* The prices of the paths: see path_prices in
+   rocksdb/strata_options.h. The setter copies `prices`;
+   num_prices == 0 removes them. The getter is like those above. */
+extern ROCKSDB_LIBRARY_API void rocksdb_options_set_path_prices(
+    rocksdb_options_t* opt, const double* prices, size_t num_prices);
+extern ROCKSDB_LIBRARY_API size_t rocksdb_options_get_path_prices(
+    const rocksdb_options_t* opt, double* prices, size_t max_prices);
+
 /* The number of paths that rocksdb_options_set_cf_paths() set. */
 extern ROCKSDB_LIBRARY_API size_t
 rocksdb_options_get_num_cf_paths(const rocksdb_options_t* opt);

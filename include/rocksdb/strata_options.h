@@ -150,6 +150,32 @@ struct StrataColumnFamilyOptions {
   // Dynamically changeable through the SetOptions() API
   std::vector<uint32_t> level_blob_path_ids;
 
+  // What storage costs on each path: entry i is the price of a GiB
+  // (1073741824 bytes) on cf_paths[i] (or db_paths[i] if cf_paths is empty), in
+  // any currency, for any period. With prices, the property
+  // "rocksdb.path-stats" has the cost of each path's files, the sum, the sum if
+  // all files were on the dearest path, and the ratio of the two; `ldb
+  // path_cost` takes them as a default. The option has no effect on where files
+  // go.
+  //
+  // Either empty or one price for each path. Another number, or a price that is
+  // negative, infinite or NaN, is refused with InvalidArgument at open, at
+  // CreateColumnFamily() and by SetOptions(). With prices, OPTIONS files have
+  // cf_paths as with a layout. A checkpoint or a restored backup, whose
+  // directories are others, has no prices. To open the DB with more or fewer
+  // paths, change the prices, too.
+  //
+  // Cost: "rocksdb.path-stats" asks all versions of the column family for
+  // their files, with the DB mutex held.
+  //
+  // Source: "Tiered key-value separation" (section 6.2.4, storage financial
+  // cost).
+  //
+  // Default: empty (no prices)
+  //
+  // Dynamically changeable through the SetOptions() API
+  std::vector<double> path_prices;
+
   // ---- The blob address map. See docs/address-map.md.
 
   // Keeps the addresses of separated values in a map in memory instead of in

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "options/strata/omitted_at_default.h"
+#include "options/strata/path_prices.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "util/strata/path_list.h"
 
@@ -20,6 +21,8 @@ template <typename T>
 std::string OptionText(const T& value) {
   if constexpr (std::is_same_v<T, std::vector<uint32_t>>) {
     return PathIdsToString(value);
+  } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+    return PathPricesToString(value);
   } else if constexpr (std::is_same_v<T, bool>) {
     return value ? "true" : "false";
   } else if constexpr (std::is_same_v<T, double>) {

@@ -23,6 +23,8 @@ template <typename T>
 T OtherOptionValue(const T& value) {
   if constexpr (std::is_same_v<T, std::vector<uint32_t>>) {
     return value.empty() ? T{0, 1} : T{};
+  } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+    return value.empty() ? T{0.25, 0.1} : T{};
   } else if constexpr (std::is_same_v<T, bool>) {
     return !value;
   } else if constexpr (std::is_same_v<T, double>) {

@@ -148,7 +148,8 @@ Status OptionsFileCopy::IntoLayout(const std::string& text, bool keeps_wal_dir,
     const OptionLine option = Parse(line);
     if (is_family &&
         IsOneOf(option.name, {"cf_paths", "level_sst_path_ids",
-                              "level_blob_path_ids", "delta_sorted_path_id"})) {
+                              "level_blob_path_ids", "delta_sorted_path_id",
+                              "path_prices"})) {
       return;
     }
     if (!keeps_wal_dir && section.kind == Section::kDB &&

@@ -22,7 +22,8 @@ namespace ROCKSDB_NAMESPACE {
 class OptionsFileCopy {
  public:
   // Returns the text for a copy in one directory. It has neither cf_paths nor
-  // layouts. This function changes no other line.
+  // layouts, and no path_prices, which are those of other devices. This
+  // function changes no other line.
   // keeps_wal_dir: whether wal_dir and db_log_dir stay, too; if not, they are
   // empty. A backup, which is not opened before it was restored, keeps them:
   // the caller of a restore chooses the directory of the WALs, which may be the

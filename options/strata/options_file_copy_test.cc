@@ -26,6 +26,7 @@ const char* const kText =
     "  num_levels=7\n"
     "  # strata: level_sst_path_ids=0:1\n"
     "  # strata: level_blob_path_ids=1\n"
+    "  # strata: path_prices=0.25:0.02\n"
     "  # strata: cf_paths=/fast,/slow:100\n"
     "  # strata: delta_sorted_path_id=1\n"
     "  # strata: enable_blob_address_map=true\n"
@@ -45,6 +46,7 @@ TEST(OptionsFileCopyTest, ACopyInOneDirectoryNamesNoOther) {
   replace("db_log_dir=/log", "db_log_dir=");
   replace("  # strata: level_sst_path_ids=0:1\n", "");
   replace("  # strata: level_blob_path_ids=1\n", "");
+  replace("  # strata: path_prices=0.25:0.02\n", "");
   replace("  # strata: cf_paths=/fast,/slow:100\n", "");
   replace("  # strata: delta_sorted_path_id=1\n", "");
   EXPECT_TRUE(OptionsFileCopy::HasPaths(kText));

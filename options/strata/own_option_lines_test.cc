@@ -79,6 +79,7 @@ TEST_F(OwnOptionLinesDBTest, RocksDBSeesNoOwnOption) {
   options_.level_sst_path_ids = {0, 1};
   options_.level_blob_path_ids = {1};
   options_.delta_sorted_path_id = 1;
+  options_.path_prices = {0.39, 0.19};
   std::unique_ptr<DB> db;
   ASSERT_OK(DB::Open(options_, dbname_, &db));
   db.reset();
@@ -93,12 +94,12 @@ TEST_F(OwnOptionLinesDBTest, RocksDBSeesNoOwnOption) {
     const std::string seen = RocksDBOptionsParser::TrimAndRemoveComment(line);
     EXPECT_FALSE(OwnOptionLines::IsOwn(seen.substr(0, seen.find('=')))) << seen;
     for (const char* word : {"blob_address_map", "lsm_bypass", "delta_s",
-                             "delta_b", "merged_value", "path_id", "cf_paths",
+                             "delta_b", "merged_value", "path_id", "path_p", "cf_paths",
                              "write_groups", "wal_mmap", "space_amp_limit"}) {
       EXPECT_EQ(seen.find(word), std::string::npos) << seen;
     }
   }
-  EXPECT_EQ(hidden, 17u) << File();
+  EXPECT_EQ(hidden, 18u) << File();
 
   Options loaded;
   std::vector<ColumnFamilyDescriptor> families;
@@ -123,6 +124,7 @@ TEST_F(OwnOptionLinesDBTest, RocksDBSeesNoOwnOption) {
   EXPECT_EQ(cf.level_sst_path_ids, options_.level_sst_path_ids);
   EXPECT_EQ(cf.level_blob_path_ids, options_.level_blob_path_ids);
   EXPECT_EQ(cf.delta_sorted_path_id, 1);
+  EXPECT_EQ(cf.path_prices, options_.path_prices);
   EXPECT_OK(
       CheckOptionsCompatibility(ConfigOptions(), dbname_, loaded, families));
 }

@@ -10,6 +10,7 @@
 #include "db/path_layout/path_layout.h"
 #include "logging/logging.h"
 #include "options/cf_options.h"
+#include "options/strata/path_prices.h"
 #include "rocksdb/utilities/cf_paths.h"
 #include "util/strata/path_list.h"
 
@@ -24,10 +25,11 @@ bool HasLayout(const ColumnFamilyOptions& options) {
          !options.level_blob_path_ids.empty();
 }
 
-// Returns true if an option names paths by their ids
+// Returns true if the meaning of an option depends on the paths
 // (PathLayout::NamesPaths()).
 bool NamesPaths(const ColumnFamilyOptions& options) {
-  return HasLayout(options) || options.delta_sorted_path_id >= 0;
+  return HasLayout(options) || options.delta_sorted_path_id >= 0 ||
+         !options.path_prices.empty();
 }
 
 // num_paths: the number of paths of the column family.
@@ -140,7 +142,8 @@ Status ValidatePathOptions(const DBOptions& db_options,
   const std::string option =
       !cf_options.level_sst_path_ids.empty()    ? "level_sst_path_ids"
       : !cf_options.level_blob_path_ids.empty() ? "level_blob_path_ids"
-                                                : "delta_sorted_path_id";
+      : cf_options.delta_sorted_path_id >= 0    ? "delta_sorted_path_id"
+                                                : "path_prices";
   // Sorted delta files alone exclude neither: their jobs run locally, and FIFO
   // compaction excludes delta files itself.
   const bool has_layout = HasLayout(cf_options);
@@ -166,7 +169,10 @@ Status ValidatePathOptions(const DBOptions& db_options,
         " paths; " + (cf_options.cf_paths.empty() ? "db_paths" : "cf_paths") +
         " has " + std::to_string(num_paths));
   }
-  return ValidateIds(cf_options, num_paths);
+  const Status s = ValidateIds(cf_options, num_paths);
+  return s.ok()
+             ? CheckPathPrices("path_prices", cf_options.path_prices, num_paths)
+             : s;
 }
 
 Status ValidatePathOptions(
@@ -242,6 +248,11 @@ Status OverrideCfPaths(const std::vector<DbPath>& cf_paths,
   for (ColumnFamilyDescriptor& cf : *cf_descs) {
     if (NamesPaths(cf.options)) {
       cf.options.cf_paths = cf_paths;
+      if (cf.options.path_prices.size() !=
+          std::max<size_t>(cf_paths.size(), 1)) {
+        // It is not known which price is that of which path.
+        cf.options.path_prices.clear();
+      }
     }
   }
   return Status::OK();

@@ -43,8 +43,9 @@ struct CfPathsOption {
 };
 
 // Returns an error if a DB, or a read-only or secondary instance, cannot have
-// this path layout or this delta_sorted_path_id; the message names the option
-// and the reason. Without either there is one limit: the number of cf_paths.
+// this path layout, this delta_sorted_path_id or these path_prices; the message
+// names the option and the reason. Without any of them there is one limit: the
+// number of cf_paths.
 Status ValidatePathOptions(const DBOptions& db_options,
                            const ColumnFamilyOptions& cf_options);
 // Returns the first error among the column families; the message names the

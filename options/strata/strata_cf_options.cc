@@ -15,6 +15,7 @@
 #include "options/strata/option_range.h"
 #include "options/strata/option_text.h"
 #include "options/strata/path_options.h"
+#include "options/strata/path_prices.h"
 #include "rocksdb/options.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -51,6 +52,10 @@ OptionTypeInfo InfoOf(const double& default_value, size_t offset,
 OptionTypeInfo InfoOf(const std::vector<uint32_t>& /*default_value*/,
                       size_t offset, OptionTypeFlags /*flags*/) {
   return PathIdsTypeInfo(offset);
+}
+OptionTypeInfo InfoOf(const std::vector<double>& /*default_value*/,
+                      size_t offset, OptionTypeFlags /*flags*/) {
+  return PathPricesTypeInfo(offset);
 }
 
 // Calls add(defaults, infos) with the public struct at its defaults and a new
@@ -151,6 +156,7 @@ const StrataTypeInfos* StrataImmutableDBOptions::TypeInfo() {
 #define STRATA_TYPE_size size_t
 #define STRATA_TYPE_double double
 #define STRATA_TYPE_path_ids std::vector<uint32_t>
+#define STRATA_TYPE_prices std::vector<double>
 #define STRATA_CHECK_TYPE(public_struct, kind, name)                     \
   static_assert(                                                         \
       std::is_same_v<decltype(public_struct::name), STRATA_TYPE_##kind>, \
@@ -172,6 +178,7 @@ STRATA_IMMUTABLE_DB_OPTIONS(STRATA_CHECK_DB)
 #undef STRATA_TYPE_size
 #undef STRATA_TYPE_double
 #undef STRATA_TYPE_path_ids
+#undef STRATA_TYPE_prices
 #undef STRATA_CHECK_TYPE
 #undef STRATA_CHECK_CF
 #undef STRATA_CHECK_DB

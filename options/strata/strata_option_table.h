@@ -11,8 +11,9 @@
 //
 //   ROW(kind, name, feature, range, help, bench_help)
 //
-// kind: bool, int32, uint32, uint64, size (size_t) or double; or path_ids, a
-//     list of numbers (std::vector<uint32_t>), which has no flag of its kind.
+// kind: bool, int32, uint32, uint64, size (size_t) or double; or path_ids or
+//     prices, a list of numbers (std::vector<uint32_t> or std::vector<double>),
+//     which has no flag of its kind.
 // name: of the member in rocksdb/strata_options.h, which has the type and the
 //     default.
 // feature: the option without which this one has no effect; itself if there is
@@ -58,6 +59,7 @@
       "", "")                                                                 \
   ROW(path_ids, level_blob_path_ids, level_blob_path_ids, OptionRange::Any(), \
       "", "")                                                                 \
+  ROW(prices, path_prices, path_prices, OptionRange::Any(), "", "")           \
   ROW(bool, save_blob_address_map, enable_blob_address_map,                   \
       OptionRange::Any(),                                                     \
       "With --enable_blob_address_map: save the map when the DB is closed",   \

@@ -92,6 +92,8 @@ def finalize(params, is_remote_db):
     ) + "," + paths[-1]
     params["level_sst_path_ids"], params["level_blob_path_ids"] = _layout(len(paths))
     params["delta_sorted_path_id"] = random.choice([-1, -1, *range(len(paths))])
+    prices = [",".join(str(0.25 / 2**i) for i in range(len(paths))), ",".join("0" for _ in paths)]
+    params["path_prices"] = random.choice(["", *prices])
     params["copy_layout_one_in"] = copy_layout_one_in
     # Not supported with several paths.
     params["remote_compaction_worker_threads"] = 0

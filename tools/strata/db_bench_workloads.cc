@@ -19,6 +19,7 @@
 #include "utilities/strata/field_update.h"
 // The options do not exist if the workloads are built with unpatched RocksDB.
 #ifndef STRATA_STOCK_LIBRARY
+#include "options/strata/path_prices.h"
 #include "tools/strata/option_flags.h"
 #include "util/strata/path_list.h"
 #endif
@@ -155,6 +156,10 @@ DEFINE_string(level_sst_path_ids, "",
 DEFINE_string(level_blob_path_ids, "",
               "Which of --cf_paths the blob files written for each level go "
               "to, e.g. 0,1; the last entry is for all deeper levels");
+
+DEFINE_string(path_prices, "",
+              "What a GiB costs on each of --cf_paths, e.g. 0.39,0.19: the "
+              "property rocksdb.path-stats then has the cost of the files");
 
 #define STRATA_FLAG_HELP(help, bench_help) help bench_help
 STRATA_DEFINE_OPTION_FLAGS
@@ -366,8 +371,9 @@ Status ApplyBenchFlags(Options* options) {
     // other.
     options->enable_pipelined_write = false;
   }
-  return ApplyPathFlags(FLAGS_cf_paths, FLAGS_level_sst_path_ids,
-                        FLAGS_level_blob_path_ids, options);
+  const Status s = ApplyPathFlags(FLAGS_cf_paths, FLAGS_level_sst_path_ids,
+                                  FLAGS_level_blob_path_ids, options);
+  return s.ok() ? ApplyPathPricesFlag(FLAGS_path_prices, options) : s;
 #else
   return Status::OK();
 #endif

@@ -2,8 +2,9 @@
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
 // Macros for the flags of the options in strata_option_table.h, which db_bench
-// and db_stress have. The options of the kind path_ids are left out: their
-// flags are beside those of the paths (ApplyPathFlags()).
+// and db_stress have. The options of the kinds path_ids and prices are left
+// out: their flags are beside those of the paths (ApplyPathFlags(),
+// ApplyPathPricesFlag()).
 //
 // A program has these flags once, in one file. That file defines
 // STRATA_FLAG_HELP(help, bench_help), the text of a flag, and has
@@ -54,6 +55,7 @@
 #define STRATA_DEFINE_FLAG_double(name, value, help) \
   DEFINE_double(name, value, help);
 #define STRATA_DEFINE_FLAG_path_ids(name, value, help)
+#define STRATA_DEFINE_FLAG_prices(name, value, help)
 
 #define STRATA_APPLY_FLAG(kind, name, ...) STRATA_APPLY_FLAG_##kind(name)
 #define STRATA_APPLY_FLAG_bool(name) options->name = FLAGS_##name;
@@ -64,3 +66,4 @@
   options->name = static_cast<size_t>(FLAGS_##name);
 #define STRATA_APPLY_FLAG_double(name) options->name = FLAGS_##name;
 #define STRATA_APPLY_FLAG_path_ids(name)
+#define STRATA_APPLY_FLAG_prices(name)

