@@ -450,17 +450,20 @@ STRATA_TEST_MAIN = \
   db/path_layout/manifest_copy_test.cc \
   db/path_layout/manifest_file_places_test.cc \
   db/path_layout/manifest_files_test.cc \
+  db/path_layout/obsolete_bytes_test.cc \
   db/path_layout/path_check_test.cc \
   db/path_layout/path_compaction_test.cc \
   db/path_layout/path_copy_test.cc \
   db/path_layout/path_cost_test.cc \
   db/path_layout/path_durability_test.cc \
+  db/path_layout/path_job_stats_test.cc \
   db/path_layout/path_layout_test.cc \
   db/path_layout/path_placement_test.cc \
   db/path_layout/path_stats_test.cc \
   db/path_layout/path_sync_test.cc \
   db/path_layout/repair_paths_test.cc \
   db/path_layout/repair_wal_dir_test.cc \
+  db/path_layout/stored_cost_test.cc \
   db/path_layout/unlisted_path_check_test.cc \
   db/scan_sort/db_scan_sort_test.cc \
   db/scan_sort/level0_debt_test.cc \
@@ -513,11 +516,13 @@ STRATA_TEST_MAIN = \
   options/strata/options_file_copy_test.cc \
   options/strata/own_option_lines_test.cc \
   options/strata/path_options_test.cc \
+  options/strata/path_prices_test.cc \
   options/strata/strata_option_table_test.cc \
   tools/strata/ldb_copy_layout_test.cc \
   tools/strata/ldb_delta_command_test.cc \
   tools/strata/ldb_map_command_test.cc \
   tools/strata/ldb_merge_operators_test.cc \
+  tools/strata/ldb_path_cost_test.cc \
   tools/strata/ldb_path_flags_test.cc \
   tools/strata/ldb_paths_test.cc \
   tools/workloads/active_clock_test.cc \

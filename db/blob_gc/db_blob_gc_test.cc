@@ -1190,6 +1190,16 @@ TEST_F(DBBlobGcTest, CopiesStayOnTheirPath) {
   for (const BlobFileSlotTable::Info& file : Blobs()->file_table().GetAll()) {
     ASSERT_EQ(1u, file.path_id);
   }
+  // The property says what the collection has read and written there.
+  std::map<std::string, std::string> stats;
+  ASSERT_TRUE(db_->GetMapProperty(DB::Properties::kPathStats, &stats));
+  EXPECT_EQ("0", stats["path0.gc-written-bytes"]);
+  EXPECT_EQ("0", stats["path0.gc-written-share"]);
+  EXPECT_GT(std::stoull(stats["path1.gc-written-bytes"]), kValueSize);
+  EXPECT_GT(std::stoull(stats["path1.gc-job-read-bytes"]), kValueSize);
+  const double share = std::stod(stats["path1.gc-written-share"]);
+  EXPECT_GT(share, 0);
+  EXPECT_LT(share, 1);
   ASSERT_TRUE(FilesOnDisk(kBlobFile).empty());
   for (int i = 0; i < 2; ++i) {
     for (const auto& expected : model_) {

@@ -201,6 +201,22 @@ TEST_F(DBDeltaPathTest, OnePathHasNothingMisplaced) {
   Check();
 }
 
+TEST_F(DBDeltaPathTest, WritesOfFlushesAndJobsAreBookedApart) {
+  DestroyAndReopen(PathOptions(2, {0, 1}));
+  FlushOperands(0, 10, 5);
+  const uint64_t flushed = PathStat(0, "flush-written-bytes");
+  EXPECT_EQ(PathStat(0, "delta-bytes") + PathStat(0, "sst-bytes"), flushed);
+  EXPECT_EQ(0, PathStat(1, "flush-written-bytes"));
+  EXPECT_EQ(0, PathStat(1, "delta-written-bytes"));
+  MakeSorted();
+  EXPECT_GT(PathStat(0, "flush-written-bytes"), flushed);
+  EXPECT_EQ(0, PathStat(1, "flush-written-bytes"));
+  EXPECT_GE(PathStat(1, "delta-written-bytes"), PathStat(1, "delta-bytes"));
+  EXPECT_GT(PathStat(1, "delta-written-bytes"), 0);
+  EXPECT_GT(PathStat(0, "delta-job-read-bytes"), 0);
+  Check();
+}
+
 TEST_F(DBDeltaPathTest, ReadsAreBookedApart) {
   DestroyAndReopen(PathOptions(2, {0, 1}));
   MakeSorted();

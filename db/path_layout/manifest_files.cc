@@ -90,9 +90,9 @@ class FamilyFiles {
     if (knows_deltas_ && deltas_.Current() != nullptr &&
         !deltas_.Current()->IsLoading()) {
       deltas_.Current()->ForEachFile([&](const DeltaVersion::FilePtr& file) {
-        result.files.push_back(
-            {kDeltaFile, file->number(), file->description().path_id,
-             file->description().size});
+        result.files.push_back({kDeltaFile, file->number(),
+                                file->description().path_id,
+                                file->description().size});
       });
     }
     return result;

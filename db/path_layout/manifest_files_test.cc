@@ -21,8 +21,8 @@ namespace ROCKSDB_NAMESPACE {
 
 class ManifestFilesTest : public PathTestBase {
  public:
-  // Type, number, path id.
-  using File = std::tuple<FileType, uint64_t, uint32_t>;
+  // Type, number, path id, bytes.
+  using File = std::tuple<FileType, uint64_t, uint32_t, uint64_t>;
   using Families = std::map<std::string, std::set<File>>;
 
   ManifestFilesTest() : PathTestBase("manifest_files_test") {}
@@ -47,7 +47,8 @@ class ManifestFilesTest : public PathTestBase {
       std::set<File>& files = result[family.name];
       for (const ManifestFamily::File& file : family.files) {
         EXPECT_TRUE(
-            files.insert({file.type, file.number, file.path_id}).second);
+            files.insert({file.type, file.number, file.path_id, file.size})
+                .second);
       }
     }
     return result;
@@ -70,18 +71,19 @@ class ManifestFilesTest : public PathTestBase {
       };
       for (const LevelMetaData& level : metadata.levels) {
         for (const SstFileMetaData& file : level.files) {
-          files.insert({kTableFile, file.file_number, path_id(file.directory)});
+          files.insert({kTableFile, file.file_number, path_id(file.directory),
+                        file.size});
         }
       }
       for (const BlobMetaData& file : metadata.blob_files) {
-        files.insert(
-            {kBlobFile, file.blob_file_number, path_id(file.blob_file_path)});
+        files.insert({kBlobFile, file.blob_file_number,
+                      path_id(file.blob_file_path), file.blob_file_size});
       }
       for (const DeltaMetaData& file : metadata.delta_files) {
         uint64_t number = 0;
         FileType type = kTempFile;
         EXPECT_TRUE(ParseFileName(file.relative_filename, &number, &type));
-        files.insert({type, number, path_id(file.directory)});
+        files.insert({type, number, path_id(file.directory), file.size});
       }
     }
     return result;

@@ -90,9 +90,8 @@ struct TextColumn {
 
 // Returns part / whole with four decimals; 0 if there is no whole.
 std::string Share(uint64_t part, uint64_t whole) {
-  const double share = whole == 0 ? 0
-                                  : static_cast<double>(part) /
-                                        static_cast<double>(whole);
+  const double share =
+      whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
   return PathCost::Text(std::round(share * 10000) / 10000);
 }
 
@@ -312,8 +311,8 @@ std::string PathStats::ToString(const std::vector<PathStats>& paths) {
     const PathCost cost = CostOf(paths);
     PrintTable(paths, kCostColumns, &text);
     text << "cost: " << PathCost::Text(cost.cost()) << " for " << cost.bytes()
-         << " bytes; all on path " << cost.dearest() << ", the dearest: "
-         << PathCost::Text(cost.CostOnDearest())
+         << " bytes; all on path " << cost.dearest()
+         << ", the dearest: " << PathCost::Text(cost.CostOnDearest())
          << "; ratio: " << cost.RatioText() << '\n';
   }
   return text.str();

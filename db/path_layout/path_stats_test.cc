@@ -3,12 +3,16 @@
 
 #include "db/path_layout/path_stats.h"
 
+#include <algorithm>
+#include <limits>
 #include <map>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "db/db_test_util.h"
+#include "db/path_layout/path_cost.h"
 #include "file/random_access_file_reader.h"
 #include "port/stack_trace.h"
 #include "rocksdb/statistics.h"
@@ -200,6 +204,168 @@ TEST_F(PathStatsTest, OnePathIsNotCounted) {
   std::string text;
   ASSERT_TRUE(db_->GetProperty(DB::Properties::kPathStats, &text));
   ASSERT_EQ(text.find("sst-reads"), std::string::npos);
+}
+
+// Without an option that depends on the paths, the property is that of two
+// paths without a layout.
+TEST_F(PathStatsTest, NoLayoutAndNoPricesShowNeitherJobsNorCosts) {
+  Options options = VerticalOptions();
+  options.level_sst_path_ids.clear();
+  options.level_blob_path_ids.clear();
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("a", std::string(1000, 'v')));
+  ASSERT_OK(Flush());
+  for (const auto& [key, value] : Map()) {
+    EXPECT_EQ(key.find("written"), std::string::npos) << key;
+    EXPECT_EQ(key.find("price"), std::string::npos) << key;
+    EXPECT_EQ(key.find("cost"), std::string::npos) << key;
+  }
+  std::string text;
+  ASSERT_TRUE(db_->GetProperty(DB::Properties::kPathStats, &text));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3) << text;
+
+  // With a layout there are jobs, but no costs.
+  ASSERT_OK(dbfull()->SetOptions({{"level_sst_path_ids", "0"}}));
+  EXPECT_GT(Value("path0.flush-written-bytes"), 0);
+  EXPECT_EQ(Map().count("cost.sum"), 0);
+  ASSERT_OK(dbfull()->SetOptions({{"level_sst_path_ids", ""}}));
+  EXPECT_EQ(Map().count("path0.flush-written-bytes"), 0);
+}
+
+TEST_F(PathStatsTest, JobsCountWhatTheyWriteAndRead) {
+  DestroyAndReopen(VerticalOptions());
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_OK(Put(Key(i), std::string(1000, 'v')));
+  }
+  ASSERT_OK(Flush());
+  const uint64_t sst_bytes = Value("path0.sst-bytes");
+  const uint64_t blob_bytes = Value("path1.blob-bytes");
+  EXPECT_EQ(Value("path0.flush-written-bytes"), sst_bytes);
+  EXPECT_EQ(Value("path1.flush-written-bytes"), blob_bytes);
+  EXPECT_EQ(Value("path0.compaction-written-bytes"), 0);
+  EXPECT_EQ(Value("path1.compaction-written-bytes"), 0);
+  EXPECT_EQ(Value("path0.compaction-job-read-bytes"), 0);
+
+  // Reads of the application are not those of a job.
+  const uint64_t read_before = Value("path1.blob-read-bytes");
+  ASSERT_EQ(Get(Key(3)).size(), 1000);
+  EXPECT_GT(Value("path1.blob-read-bytes"), read_before);
+  EXPECT_EQ(Value("path1.compaction-job-read-bytes"), 0);
+
+  CompactRangeOptions compact_options;
+  compact_options.bottommost_level_compaction =
+      BottommostLevelCompaction::kForce;
+  compact_options.blob_garbage_collection_policy =
+      BlobGarbageCollectionPolicy::kForce;
+  compact_options.blob_garbage_collection_age_cutoff = 1;
+  ASSERT_OK(db_->CompactRange(compact_options, nullptr, nullptr));
+  EXPECT_EQ(Value("path0.flush-written-bytes"), sst_bytes);
+  EXPECT_EQ(Value("path0.compaction-written-bytes"), Value("path0.sst-bytes"));
+  EXPECT_EQ(Value("path1.compaction-written-bytes"), Value("path1.blob-bytes"));
+  EXPECT_GT(Value("path0.compaction-job-read-bytes"), 0);
+  EXPECT_GT(Value("path1.compaction-job-read-bytes"), 10 * 1000);
+  EXPECT_EQ(Map()["path1.gc-written-bytes"], "0");
+  EXPECT_EQ(Map()["path1.gc-written-share"], "0");
+
+  // A flush during recovery counts, too.
+  Options options = VerticalOptions();
+  options.avoid_flush_during_shutdown = true;
+  ASSERT_OK(Put(Key(11), std::string(1000, 'w')));
+  Reopen(options);
+  EXPECT_GT(Value("path0.flush-written-bytes"), 0);
+  EXPECT_GT(Value("path1.flush-written-bytes"), 1000);
+  EXPECT_EQ(Value("path0.compaction-written-bytes"), 0);
+}
+
+TEST_F(PathStatsTest, PricesShowTheCost) {
+  Options options = VerticalOptions();
+  options.path_prices = {1024, 256};
+  DestroyAndReopen(options);
+  const auto cost = [&](uint64_t on_path0, uint64_t on_path1) {
+    return PathCost::Text(PathCost::Of(on_path0, 1024) +
+                          PathCost::Of(on_path1, 256));
+  };
+  EXPECT_EQ(Map()["cost.sum"], "0");
+  EXPECT_EQ(Map().count("cost.ratio"), 0);
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_OK(Put(Key(i), std::string(1000, 'v')));
+  }
+  ASSERT_OK(Flush());
+  const uint64_t sst = Value("path0.sst-bytes");
+  const uint64_t blob = Value("path1.blob-bytes");
+  auto values = Map();
+  EXPECT_EQ(values["path0.price"], "1024");
+  EXPECT_EQ(values["path0.live-file-bytes"], std::to_string(sst));
+  EXPECT_EQ(values["path0.live-file-cost"], cost(sst, 0));
+  EXPECT_EQ(values["path0.obsolete-bytes"], "0");
+  EXPECT_EQ(values["path1.cost"], cost(0, blob));
+  EXPECT_EQ(values["cost.bytes"], std::to_string(sst + blob));
+  EXPECT_EQ(values["cost.sum"], cost(sst, blob));
+  EXPECT_EQ(values["cost.dearest-path"], "0");
+  EXPECT_EQ(values["cost.on-dearest"], cost(sst + blob, 0));
+  const double ratio = std::stod(values["cost.ratio"]);
+  EXPECT_GT(ratio, 0.25);
+  EXPECT_LT(ratio, 0.5);
+
+  // Files that an iterator keeps on disk cost, too.
+  std::unique_ptr<Iterator> iterator(db_->NewIterator(ReadOptions()));
+  CompactRangeOptions compact_options;
+  compact_options.bottommost_level_compaction =
+      BottommostLevelCompaction::kForce;
+  ASSERT_OK(db_->CompactRange(compact_options, nullptr, nullptr));
+  values = Map();
+  EXPECT_EQ(values["path0.obsolete-bytes"], std::to_string(sst));
+  EXPECT_EQ(values["path0.obsolete-cost"], cost(sst, 0));
+  EXPECT_EQ(values["path1.obsolete-bytes"], "0");
+  EXPECT_EQ(values["cost.sum"],
+            cost(sst + Value("path0.live-file-bytes"), blob));
+  iterator.reset();
+  ASSERT_OK(dbfull()->TEST_WaitForPurge());
+  EXPECT_EQ(Map()["path0.obsolete-bytes"], "0");
+
+  std::string text;
+  ASSERT_TRUE(db_->GetProperty(DB::Properties::kPathStats, &text));
+  EXPECT_NE(text.find("live-file-cost"), std::string::npos) << text;
+  EXPECT_NE(text.find("all on path 0, the dearest: "), std::string::npos)
+      << text;
+
+  // Prices change while the DB is open.
+  ASSERT_OK(dbfull()->SetOptions({{"path_prices", "0.5:1"}}));
+  EXPECT_EQ(Map()["path1.price"], "1");
+  EXPECT_EQ(Map()["cost.dearest-path"], "1");
+  for (const char* wrong : {"1", "1:2:3", "1:-2", "nan:1", "1:inf", "x"}) {
+    const Status s = dbfull()->SetOptions({{"path_prices", wrong}});
+    EXPECT_TRUE(s.IsInvalidArgument()) << wrong << ": " << s.ToString();
+    EXPECT_NE(s.ToString().find("path_prices"), std::string::npos)
+        << s.ToString();
+  }
+  EXPECT_EQ(Map()["path1.price"], "1");
+  ASSERT_OK(dbfull()->SetOptions({{"path_prices", ""}}));
+  EXPECT_EQ(Map().count("cost.sum"), 0);
+}
+
+TEST_F(PathStatsTest, WrongPricesAreRefusedAtOpen) {
+  Options options = VerticalOptions();
+  DestroyAndReopen(options);
+  for (const std::vector<double>& wrong : std::vector<std::vector<double>>{
+           {1},
+           {1, 2, 3},
+           {1, -1},
+           {1, std::numeric_limits<double>::quiet_NaN()}}) {
+    options.path_prices = wrong;
+    const Status s = TryReopen(options);
+    EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+    EXPECT_NE(s.ToString().find("path_prices"), std::string::npos)
+        << s.ToString();
+  }
+  // One path has one price, without a layout.
+  Options single = CurrentOptions();
+  single.path_prices = {0.5};
+  DestroyAndReopen(single);
+  ASSERT_OK(Put("a", "1"));
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Map()["cost.ratio"], "1");
+  EXPECT_EQ(Map().count("path0.flush-written-bytes"), 0);
 }
 
 // Each column family has counts of its own.

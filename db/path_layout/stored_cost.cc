@@ -154,10 +154,9 @@ Status StoredCost::AddDirectories(const std::string& dbname,
   for (const Family& family : families_) {
     for (const DbPath& path : family.paths) {
       const std::string directory = Normalized(path.path);
-      if (std::none_of(directories.begin(), directories.end(),
-                       [&](const auto& known) {
-                         return known.first == directory;
-                       })) {
+      if (std::none_of(
+              directories.begin(), directories.end(),
+              [&](const auto& known) { return known.first == directory; })) {
         directories.emplace_back(directory, nullptr);
       }
     }
@@ -258,16 +257,13 @@ std::string StoredCost::ToString() const {
       "delta bytes", "other bytes", "bytes", "cost",  "directory"};
   std::vector<std::vector<std::string>> lines = {headings};
   for (const Row& row : rows_) {
-    lines.push_back({row.what,
-                     row.path_id < 0 ? "-" : std::to_string(row.path_id),
-                     PathCost::Text(row.price), std::to_string(row.files),
-                     std::to_string(row.sst_bytes),
-                     std::to_string(row.blob_bytes),
-                     std::to_string(row.delta_bytes),
-                     std::to_string(row.other_bytes),
-                     std::to_string(row.Bytes()),
-                     PathCost::Text(PathCost::Of(row.Bytes(), row.price)),
-                     row.directory});
+    lines.push_back(
+        {row.what, row.path_id < 0 ? "-" : std::to_string(row.path_id),
+         PathCost::Text(row.price), std::to_string(row.files),
+         std::to_string(row.sst_bytes), std::to_string(row.blob_bytes),
+         std::to_string(row.delta_bytes), std::to_string(row.other_bytes),
+         std::to_string(row.Bytes()),
+         PathCost::Text(PathCost::Of(row.Bytes(), row.price)), row.directory});
   }
   std::ostringstream text;
   std::vector<size_t> widths(headings.size());

@@ -146,8 +146,8 @@ void BackgroundJobScheduler::Schedule(std::unique_ptr<BackgroundJob> job,
 
 Status BackgroundJobScheduler::Run(BackgroundJob* job,
                                    JobContext* job_context) {
-  const PathJobScope path_job(
-      job->kind() == Kind::kDelta ? PathJob::kDelta : PathJob::kBlobGc);
+  const PathJobScope path_job(job->kind() == Kind::kDelta ? PathJob::kDelta
+                                                          : PathJob::kBlobGc);
   return job->Run(job_context);
 }
 

@@ -22,7 +22,8 @@ namespace ROCKSDB_NAMESPACE {
 void ApplyStressPathFlags(Options* options);
 
 // If there are several paths, adds layouts and prices that SetOptions() tries.
-// The layout may be changed under load without restrictions, and even be removed.
+// The layout may be changed under load without restrictions, and even be
+// removed.
 void AddPathLayoutsToTry(
     std::unordered_map<std::string, std::vector<std::string>>* options_table);
 

@@ -147,9 +147,9 @@ Status OptionsFileCopy::IntoLayout(const std::string& text, bool keeps_wal_dir,
     const bool is_family = section.kind == Section::kColumnFamily;
     const OptionLine option = Parse(line);
     if (is_family &&
-        IsOneOf(option.name, {"cf_paths", "level_sst_path_ids",
-                              "level_blob_path_ids", "delta_sorted_path_id",
-                              "path_prices"})) {
+        IsOneOf(option.name,
+                {"cf_paths", "level_sst_path_ids", "level_blob_path_ids",
+                 "delta_sorted_path_id", "path_prices"})) {
       return;
     }
     if (!keeps_wal_dir && section.kind == Section::kDB &&

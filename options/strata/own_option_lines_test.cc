@@ -93,9 +93,10 @@ TEST_F(OwnOptionLinesDBTest, RocksDBSeesNoOwnOption) {
     }
     const std::string seen = RocksDBOptionsParser::TrimAndRemoveComment(line);
     EXPECT_FALSE(OwnOptionLines::IsOwn(seen.substr(0, seen.find('=')))) << seen;
-    for (const char* word : {"blob_address_map", "lsm_bypass", "delta_s",
-                             "delta_b", "merged_value", "path_id", "path_p", "cf_paths",
-                             "write_groups", "wal_mmap", "space_amp_limit"}) {
+    for (const char* word :
+         {"blob_address_map", "lsm_bypass", "delta_s", "delta_b",
+          "merged_value", "path_id", "path_p", "cf_paths", "write_groups",
+          "wal_mmap", "space_amp_limit"}) {
       EXPECT_EQ(seen.find(word), std::string::npos) << seen;
     }
   }

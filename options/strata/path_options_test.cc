@@ -175,7 +175,43 @@ TEST(PathOptionsTextTest, CopiesKeepTheLayout) {
   EXPECT_EQ(back.level_blob_path_ids, options.level_blob_path_ids);
 }
 
+TEST(PathOptionsTextTest, OtherPathsKeepPricesOnlyIfTheirNumberIsTheSame) {
+  ColumnFamilyOptions options;
+  options.cf_paths = {{"/a", 1}, {"/b", 2}};
+  options.path_prices = {0.25, 0.02};
+  std::vector<ColumnFamilyDescriptor> families = {{"one", options}};
+  ASSERT_OK(OverrideCfPaths({{"/x", 1}, {"/y", 2}}, &families));
+  EXPECT_EQ(families[0].options.cf_paths[0].path, "/x");
+  EXPECT_EQ(families[0].options.path_prices, options.path_prices);
+  ASSERT_OK(OverrideCfPaths({{"/x", 1}}, &families));
+  EXPECT_EQ(families[0].options.cf_paths.size(), 1);
+  EXPECT_TRUE(families[0].options.path_prices.empty());
+}
+
 // Validation without a DB.
+
+TEST(PathOptionsValidationTest, PricesAreForThePathsOfTheFamilyOrTheDB) {
+  DBOptions db_options;
+  ColumnFamilyOptions cf_options;
+  const auto error = [&]() {
+    return ValidatePathOptions(db_options, cf_options);
+  };
+  cf_options.path_prices = {1};
+  EXPECT_OK(error());
+  cf_options.path_prices = {1, 2};
+  EXPECT_TRUE(error().IsInvalidArgument());
+  db_options.db_paths.resize(2);
+  EXPECT_OK(error());
+  cf_options.cf_paths.resize(3);
+  EXPECT_TRUE(error().IsInvalidArgument());
+  EXPECT_TRUE(Mentions(error().ToString(), "path_prices"))
+      << error().ToString();
+  // They are no layout.
+  cf_options.path_prices = {1, 2, 3};
+  cf_options.compaction_style = kCompactionStyleFIFO;
+  db_options.compaction_service = std::make_shared<NoCompactionService>();
+  EXPECT_OK(error());
+}
 
 TEST(PathOptionsValidationTest, InvalidLayoutsAreRefused) {
   DBOptions db_options;

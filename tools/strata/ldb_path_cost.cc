@@ -33,10 +33,12 @@ PathCostCommand::PathCostCommand(
     return;
   }
   const auto given = options.find(kPrices);
-  if (given == options.end()) {
+  // Without a value it is a flag.
+  if (given == options.end() && !IsFlagPresent(flags, kPrices)) {
     return;
   }
-  const Status s = ParsePathPrices(given->second, &prices_);
+  const Status s =
+      ParsePathPrices(given == options.end() ? "" : given->second, &prices_);
   if (!s.ok() || prices_.empty()) {
     exec_state_ = LDBCommandExecuteResult::Failed(
         std::string("--") + kPrices + ": " +
@@ -136,6 +138,11 @@ Status PathCostCommand::Print() {
 }
 
 void PathCostCommand::DoCommand() {
+  if (db_path_.empty()) {
+    exec_state_ =
+        LDBCommandExecuteResult::Failed(Name() + " needs --" + ARG_DB);
+    return;
+  }
   PrepareOptions();
   if (exec_state_.IsFailed()) {
     return;

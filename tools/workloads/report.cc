@@ -315,6 +315,30 @@ JsonObject ProcessJson(const ProcessStats& process) {
   return json;
 }
 
+// Returns what the files of the default column family cost; nullopt without
+// --path_prices.
+std::optional<JsonObject> PathCostJson(DB* db) {
+  // The property does not exist in RocksDB.
+  std::map<std::string, std::string> stats;
+  if (db == nullptr || !db->GetMapProperty("rocksdb.path-stats", &stats) ||
+      stats.count("cost.sum") == 0) {
+    return std::nullopt;
+  }
+  const auto number = [&stats](const char* key) -> std::optional<double> {
+    const auto found = stats.find(key);
+    if (found == stats.end()) {
+      return std::nullopt;
+    }
+    return std::strtod(found->second.c_str(), nullptr);
+  };
+  JsonObject json;
+  json.AddNumber("bytes", number("cost.bytes"));
+  json.AddNumber("cost", number("cost.sum"));
+  json.AddNumber("cost_on_dearest", number("cost.on-dearest"));
+  json.AddNumber("ratio", number("cost.ratio"));
+  return json;
+}
+
 // now, before: the reports of the same devices.
 JsonObject DevicesJson(const std::vector<DeviceReport>& now,
                        const std::vector<DeviceReport>& before) {
@@ -800,6 +824,10 @@ Status BenchmarkReport::End(DB* db, uint64_t ops, double seconds,
   if (run->devices != nullptr) {
     json.AddObject("devices", DevicesJson(run->devices->GetReports(),
                                           run->device_reports));
+  }
+
+  if (const std::optional<JsonObject> cost = PathCostJson(db)) {
+    json.AddObject("path_cost", *cost);
   }
 
   json.AddInteger("user_bytes_written", counters.user_bytes);

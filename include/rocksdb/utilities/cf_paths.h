@@ -13,11 +13,12 @@
 namespace ROCKSDB_NAMESPACE {
 
 // For a DB whose directories have moved. The OPTIONS file of a DB with
-// level_sst_path_ids, level_blob_path_ids or delta_sorted_path_id keeps
-// cf_paths as they were when it was last open, and LoadLatestOptions() returns
-// them. Replaces them by `cf_paths` in every column family that has such an
-// option, before the descriptors go to DB::Open(); other column families are
-// left alone.
+// level_sst_path_ids, level_blob_path_ids, delta_sorted_path_id or path_prices
+// keeps cf_paths as they were when it was last open, and LoadLatestOptions()
+// returns them. Replaces them by `cf_paths` in every column family that has
+// such an option, before the descriptors go to DB::Open(); other column
+// families are left alone. path_prices become empty if they are for another
+// number of paths.
 //
 // Never open a *copy* of such a DB with the directories of the original: it
 // would delete files there that it does not know.
