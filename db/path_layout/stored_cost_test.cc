@@ -21,7 +21,7 @@ namespace ROCKSDB_NAMESPACE {
 class StoredCostTest : public testing::Test {
  protected:
   StoredCostTest()
-      : db_(test::PerThreadDBPath("stored_cost_test")),
+      : db_(NormalizePath(test::PerThreadDBPath("stored_cost_test"))),
         slow_(db_ + "_slow"),
         wals_(db_ + "_wals"),
         env_(Env::Default()),
