@@ -11,7 +11,7 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// What bytes cost where they are, beside the cost of the same bytes on the
+// The cost of bytes where they are, beside the cost of the same bytes on the
 // dearest device: the formula of "Tiered key-value separation" (section 6.2.4),
 //
 //   cost = sum over the devices i of C(i) * P(i)

@@ -50,9 +50,8 @@ class PathJobScope {
 
 // The bytes that jobs have read from, and written to, each path of a column
 // family since it was opened. A file counts as written when it is complete and,
-// in a compaction, when its directory is to be synced. So the bytes of a job
-// that has failed before are missing, but those of a job that fails later are
-// not.
+// in a compaction, when its directory is to be synced. So the bytes are missing
+// if a job fails before this point, and are counted if it fails later.
 //
 // A read counts for the job of the thread in which it ends.
 //

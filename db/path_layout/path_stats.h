@@ -44,7 +44,7 @@ struct PathStats {
   PathReadStats::Counts blob_reads;
   // Not reported without delta files, as above.
   PathReadStats::Counts delta_reads;
-  // What jobs have read and written; by PathJob.
+  // The bytes that jobs have read and written; by PathJob.
   bool has_jobs = false;
   std::array<PathJobStats::Counts, kNumPathJobs> jobs;
   // The price of a GiB, and the bytes of ObsoleteBytes().

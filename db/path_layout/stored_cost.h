@@ -19,9 +19,9 @@ namespace ROCKSDB_NAMESPACE {
 
 class FileSystem;
 
-// What the files of a DB that is closed cost where they are, from its MANIFEST
-// and the names and sizes of the files in its directories. No file but the
-// MANIFEST is read, and none is written.
+// The cost of the files of a closed DB where they are, from its MANIFEST and
+// the names and sizes of the files in its directories. No file but the MANIFEST
+// is read, and none is written.
 //
 // Invariants:
 // 1. Each file counts in one row, except that a file of a MANIFEST that is not

@@ -150,7 +150,7 @@ struct StrataColumnFamilyOptions {
   // Dynamically changeable through the SetOptions() API
   std::vector<uint32_t> level_blob_path_ids;
 
-  // What storage costs on each path: entry i is the price of a GiB
+  // The cost of storage on each path: entry i is the price of a GiB
   // (1073741824 bytes) on cf_paths[i] (or db_paths[i] if cf_paths is empty), in
   // any currency, for any period. With prices, the property
   // "rocksdb.path-stats" has the cost of each path's files, the sum, the sum if

@@ -28,8 +28,8 @@ class PathCostCommand : public LDBCommand {
   static void Help(std::string& ret);
 
  private:
-  // Returns the options of a column family: those of the OPTIONS file, or those
-  // of the command line without such a file.
+  // Returns the options of a column family: those of the OPTIONS file, or,
+  // without such a file, those of the command line.
   const ColumnFamilyOptions& OptionsOf(const std::string& family) const;
   Status Print();
 
