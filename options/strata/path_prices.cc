@@ -15,16 +15,17 @@ namespace {
 
 using Prices = std::vector<double>;
 
-constexpr const char* kBlanks = " \t\r\n";
+constexpr const char* kPriceBlanks = " \t\r\n";
 
 bool IsPrice(double price) { return std::isfinite(price) && price >= 0; }
 
 // Returns the text without blanks at its ends.
 std::string Strip(const std::string& text) {
-  const size_t begin = text.find_first_not_of(kBlanks);
+  const size_t begin = text.find_first_not_of(kPriceBlanks);
   return begin == std::string::npos
              ? ""
-             : text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+             : text.substr(begin,
+                           text.find_last_not_of(kPriceBlanks) - begin + 1);
 }
 
 bool ParsePrice(const std::string& text, double* price) {
