@@ -150,18 +150,20 @@ bool AddressMap::MayHaveBelow(const MapKeyHash& key, SequenceNumber seq) const {
 
 void AddressMap::CutChain(MapShard* shard, const MapShardView& view,
                           const MapKeyHash& key, const Chain& chain,
-                          size_t first) {
-  if (first >= chain.size()) {
-    return;
-  }
+                          size_t first, uint64_t born_before) {
   Chain now;
-  for (size_t i = 0; i < first; ++i) {
-    now.push_back(chain[i]);
+  Chain removed;
+  for (size_t i = 0; i < chain.size(); ++i) {
+    const bool stays = i < first || chain[i].birth >= born_before;
+    (stays ? now : removed).push_back(chain[i]);
+  }
+  if (removed.empty()) {
+    return;
   }
   shard->BeginWrite();
   entries_.StoreChain(shard, view, key, chain, &now);
-  for (size_t i = first; i < chain.size(); ++i) {
-    files_->SubLive(chain[i].address.slot, chain[i].address.size);
+  for (const PlacedEntry& e : removed) {
+    files_->SubLive(e.address.slot, e.address.size);
   }
   tables_.EndWrite(shard);
 }
@@ -300,7 +302,8 @@ bool AddressMap::RemoveIfIn(const MapName& name, uint32_t slot) {
   return true;
 }
 
-void AddressMap::CommitBatch(const Record* records, size_t n) {
+void AddressMap::CommitBatch(const Record* records, size_t n,
+                             uint64_t born_before) {
   for (size_t i = 0; i < n; ++i) {
     if (!records[i].direct) {
       continue;
@@ -326,7 +329,7 @@ void AddressMap::CommitBatch(const Record* records, size_t n) {
         break;
       }
     }
-    CutChain(shard, view, name.key, chain, first);
+    CutChain(shard, view, name.key, chain, first, born_before);
     tables_.ShrinkIfSparse(table, shard);
   }
 }
@@ -425,7 +428,7 @@ bool AddressMap::Remove(const MapName& name) {
   entries_.LoadChain(view, name.key, &chain);
   for (size_t i = 0; i < chain.size(); ++i) {
     if (chain[i].Is(name)) {
-      CutChain(shard, view, name.key, chain, i);
+      CutChain(shard, view, name.key, chain, i, kMaxBirth);
       tables_.ShrinkIfSparse(table, shard);
       return true;
     }
@@ -443,10 +446,10 @@ bool AddressMap::Remove(const MapName& name) {
 }
 
 size_t AddressMap::RemoveHidden(const MapKeyHash& key, SequenceNumber from,
-                                SequenceNumber below,
-                                SequenceNumber* left_below) {
+                                SequenceNumber below, uint64_t born_before,
+                                LeftEntries* left) {
   assert(from <= below);
-  *left_below = 0;
+  *left = LeftEntries();
   MapTable* table = nullptr;
   Lock lock;
   MapShard* const shard = tables_.LockShard(key, &table, &lock);
@@ -461,11 +464,12 @@ size_t AddressMap::RemoveHidden(const MapKeyHash& key, SequenceNumber from,
   size_t num_direct = 0;
   // Returns true if the entry is to be removed.
   const auto judge = [&](const PlacedEntry& e) {
-    if (e.seq >= below) {
+    if (e.seq >= below || e.birth >= born_before) {
       return false;
     }
     if (e.seq < from) {
-      *left_below = std::max(*left_below, e.seq + 1);
+      left->below = std::max(left->below, e.seq + 1);
+      left->born_before = std::max(left->born_before, e.birth + 1);
       return false;
     }
     removed.push_back(e);

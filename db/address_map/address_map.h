@@ -101,6 +101,15 @@ class AddressMap {
     kGone,           // no entry has the name
   };
 
+  // The hidden entries of a key that stay in the map for a reader.
+  struct LeftEntries {
+    // The largest sequence number of the entries plus 1, or 0 if there are
+    // none. The sequence number of an entry can be 0.
+    SequenceNumber below = 0;
+    // The largest birth of the entries plus 1, or 0 if there are none.
+    uint64_t born_before = 0;
+  };
+
   // Number of parts, ordered by hash, in which the map can be walked. A small
   // map has fewer shards; walking one part of it looks through a whole shard.
   static constexpr uint32_t kNumParts = 1024;
@@ -155,8 +164,12 @@ class AddressMap {
   void UndoBatch(uint32_t slot, const Record* records, size_t n);
 
   // Removes the direct entries that are older than the direct records.
-  // REQUIRES: the edit with these records is committed.
-  void CommitBatch(const Record* records, size_t n);
+  // born_before: file number; entries that were born at it or later stay. The
+  // transaction that has added them removes those that are hidden.
+  // REQUIRES: the edit with these records is committed; all entries that were
+  // born before `born_before` and are older by their sequence numbers are
+  // hidden by it.
+  void CommitBatch(const Record* records, size_t n, uint64_t born_before);
 
   // Changes a versioned entry into a direct one. Removes older direct entries.
   // REQUIRES: the name is committed, and hides older entries of its key from
@@ -185,14 +198,16 @@ class AddressMap {
   bool RemoveIfIn(const MapName& name, uint32_t slot);
 
   // Removes the entries of the key, in any mode, whose sequence numbers are at
-  // least `from` and less than `below`. Returns the number of removed entries.
-  // left_below: receives the sequence number of the newest entry below `from`
-  // plus 1, or 0 if there is none. The sequence number of an entry can be 0.
+  // least `from` and less than `below`, and which were born before the file
+  // number `born_before`. Returns the number of removed entries.
+  // left: receives what is known of the entries below `from` that were born
+  // before `born_before`.
   // REQUIRES: from <= below; a committed non-merge entry of the key at `below`
   // hides the removed entries; no reader reads or will read at a sequence
   // number from `from` to `below` - 1.
   size_t RemoveHidden(const MapKeyHash& key, SequenceNumber from,
-                      SequenceNumber below, SequenceNumber* left_below);
+                      SequenceNumber below, uint64_t born_before,
+                      LeftEntries* left);
 
   // Changes the address of the entry, in any mode, if it is still `from`.
   // Returns true if it did so.
@@ -248,10 +263,12 @@ class AddressMap {
   // REQUIRES: the shard's mutex is held.
   bool RemoveIfInLocked(MapShard* shard, const MapShardView& view,
                         const MapName& name, uint32_t slot);
-  // Removes the chain's entries from index `first` on.
+  // Removes those of the chain's entries from index `first` on that were born
+  // before the file number `born_before`.
   // REQUIRES: the shard's mutex is held.
   void CutChain(MapShard* shard, const MapShardView& view,
-                const MapKeyHash& key, const Chain& chain, size_t first);
+                const MapKeyHash& key, const Chain& chain, size_t first,
+                uint64_t born_before);
 
   BlobFileSlotTable* const files_;
   MapMemoryAccount memory_;

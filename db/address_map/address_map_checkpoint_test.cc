@@ -466,7 +466,7 @@ TEST_F(AddressMapCheckpointTest, RandomMapsSurviveARoundTrip) {
                          1 + rnd.Uniform(rnd.OneIn(9) ? 1 << 30 : 999)),
                      rnd.OneIn(2));
         ASSERT_OK(pair.map.InsertBatch(slot, &r, 1));
-        pair.map.CommitBatch(&r, 1);
+        pair.map.CommitBatch(&r, 1, kMaxBirth);
         names.push_back(name);
         continue;
       }
@@ -479,8 +479,9 @@ TEST_F(AddressMapCheckpointTest, RandomMapsSurviveARoundTrip) {
           pair.map.Rename(name);
           break;
         case 2: {
-          SequenceNumber left = 0;
-          pair.map.RemoveHidden(name.key, /*from=*/0, name.seq, &left);
+          AddressMap::LeftEntries left;
+          pair.map.RemoveHidden(name.key, /*from=*/0, name.seq, kMaxBirth,
+                                &left);
           break;
         }
         default: {
@@ -499,7 +500,7 @@ TEST_F(AddressMapCheckpointTest, RandomMapsSurviveARoundTrip) {
       const AddressMap::Lookup top = pair.map.FindDirect(name.key, false);
       if (top.found) {
         const AddressMap::Record r = RecordOf(top.entry.name, 0, 0, true);
-        pair.map.CommitBatch(&r, 1);
+        pair.map.CommitBatch(&r, 1, kMaxBirth);
       }
     }
     CheckRoundTrip(pair);
@@ -646,7 +647,7 @@ TEST_F(AddressMapCheckpointTest, RefusesToWriteUncommittedEntries) {
   FillExample(&settled);
   settled.Insert(settled.files.Find(7), top, 2000, 50, true);
   const AddressMap::Record r = RecordOf(top, 2000, 50, true);
-  settled.map.CommitBatch(&r, 1);
+  settled.map.CommitBatch(&r, 1, kMaxBirth);
   CheckRoundTrip(settled);
 }
 

@@ -192,7 +192,8 @@ void AddressMapStore::RemovePending(MapCommitObserver* job) {
   pending_.erase(found);
 }
 
-void AddressMapStore::OnVersionAppended(const Version& appended) {
+void AddressMapStore::OnVersionAppended(Version& appended) {
+  next_file_number_ = appended.version_set()->current_next_file_number();
   appended_version_.store(appended.GetVersionNumber(),
                           std::memory_order_release);
   const VersionStorageInfo& version = *appended.storage_info();

@@ -201,7 +201,11 @@ class AddressMapStore {
   void RemovePending(MapCommitObserver* job);
   // Called when the Version becomes the current one.
   // REQUIRES: DB mutex held.
-  void OnVersionAppended(const Version& version);
+  void OnVersionAppended(Version& version);
+  // Returns the number that the next new file had when the last Version was
+  // appended.
+  // REQUIRES: DB mutex held.
+  uint64_t next_file_number() const { return next_file_number_; }
   // Returns the number of the Version that was appended last. The Version may
   // not be in a SuperVersion yet.
   uint64_t appended_version() const {
@@ -405,6 +409,7 @@ class AddressMapStore {
   Status read_refusal_;
 
   // The members from here on are protected by the DB mutex.
+  uint64_t next_file_number_ = 0;
   std::vector<MapCommitObserver*> pending_;
   std::set<uint64_t> dropping_;
   BlobGcState gc_;

@@ -79,7 +79,8 @@ class Model {
     }
     return false;
   }
-  void Commit(const AddressMap::Record& r, const BlobFileSlotTable& files) {
+  void Commit(const AddressMap::Record& r, const BlobFileSlotTable& files,
+              uint64_t born_before) {
     if (r.direct) {
       PerKey& k = keys_[r.name.key];
       // Keeps the chain down to the first committed entry, which may be newer
@@ -92,7 +93,9 @@ class Model {
           break;
         }
       }
-      k.chain.erase(it, k.chain.end());
+      while (it != k.chain.end()) {
+        it = it->first.second < born_before ? k.chain.erase(it) : std::next(it);
+      }
     }
   }
   AddressMap::RenameResult Rename(const MapName& n) {
@@ -140,13 +143,18 @@ class Model {
            (!k.versioned.empty() && k.versioned.begin()->first.first < seq);
   }
   size_t RemoveHidden(const MapKeyHash& key, SequenceNumber from,
-                      SequenceNumber below, SequenceNumber* left_below) {
+                      SequenceNumber below, uint64_t born_before,
+                      AddressMap::LeftEntries* left) {
     PerKey& k = keys_[key];
-    *left_below = 0;
+    *left = AddressMap::LeftEntries();
     const auto is_hidden = [&](const auto& e) {
-      const SequenceNumber seq = e.first.first;
+      const auto [seq, birth] = e.first;
+      if (birth >= born_before) {
+        return false;
+      }
       if (seq < from) {
-        *left_below = std::max(*left_below, seq + 1);
+        left->below = std::max(left->below, seq + 1);
+        left->born_before = std::max(left->born_before, birth + 1);
       }
       return seq >= from && seq < below;
     };
@@ -295,6 +303,11 @@ class AddressMapTest : public testing::Test {
         return slots.back();
       };
       new_file();
+      const auto random_limit = [&] {
+        return rnd.OneIn(2)
+                   ? kMaxBirth
+                   : uint64_t{rnd.Uniform(static_cast<int>(next_file + 2))};
+      };
       const auto random_name = [&] {
         // Usually this is a name that exists.
         MapName n{hash(rnd.Uniform(static_cast<int>(num_keys))),
@@ -365,9 +378,10 @@ class AddressMapTest : public testing::Test {
                 files.Publish(b.slot, 1);
                 files.Commit(b.slot);
               }
-              map.CommitBatch(b.records.data(), b.records.size());
+              const uint64_t born_before = random_limit();
+              map.CommitBatch(b.records.data(), b.records.size(), born_before);
               for (const auto& r : b.records) {
-                model.Commit(r, files);
+                model.Commit(r, files, born_before);
               }
             }
             break;
@@ -404,11 +418,13 @@ class AddressMapTest : public testing::Test {
             if (model.HasBelow(key, seq)) {
               ASSERT_TRUE(map.MayHaveBelow(key, seq));
             }
-            SequenceNumber want = 0;
-            SequenceNumber got = 0;
-            ASSERT_EQ(model.RemoveHidden(key, from, seq, &want),
-                      map.RemoveHidden(key, from, seq, &got));
-            ASSERT_EQ(want, got);
+            const uint64_t born_before = random_limit();
+            AddressMap::LeftEntries want;
+            AddressMap::LeftEntries got;
+            ASSERT_EQ(model.RemoveHidden(key, from, seq, born_before, &want),
+                      map.RemoveHidden(key, from, seq, born_before, &got));
+            ASSERT_EQ(want.below, got.below);
+            ASSERT_EQ(want.born_before, got.born_before);
             break;
           }
           case 10: {
@@ -541,10 +557,10 @@ TEST_F(AddressMapTest, CommitBelowACommittedValueRemovesTheOlderOne) {
     if (newer_is_committed) {
       ASSERT_TRUE(files.Publish(f1, 1000));
       ASSERT_TRUE(files.Commit(f1));
-      map.CommitBatch(&newer, 1);
+      map.CommitBatch(&newer, 1, kMaxBirth);
     }
     ASSERT_OK(map.InsertBatch(f2, &older, 1));
-    map.CommitBatch(&older, 1);
+    map.CommitBatch(&older, 1, kMaxBirth);
     ASSERT_EQ(newer_is_committed ? 1u : 2u, map.NumEntries());
     ASSERT_EQ(20u, map.FindDirect(KeyOf(1), false).entry.name.seq);
     ASSERT_OK(map.TEST_Check());
@@ -564,7 +580,7 @@ TEST_F(AddressMapTest, UndoRestoresAValueThatGcHasMoved) {
   const auto old = RecordOf(KeyOf(1), 5, 0, 7, 100, true);
   const auto now = RecordOf(KeyOf(1), 20, 0, 8, 200, true);
   ASSERT_OK(map.InsertBatch(f1, &old, 1));
-  map.CommitBatch(&old, 1);
+  map.CommitBatch(&old, 1, kMaxBirth);
   ASSERT_OK(map.InsertBatch(f2, &now, 1));
   AddressMap::Lookup l = map.FindByName(old.name, false);
   ASSERT_TRUE(l.found);
@@ -618,28 +634,94 @@ TEST_F(AddressMapTest, HiddenEntriesAreRemovedByTheirKey) {
   }
   ASSERT_OK(map.TEST_Check());
   const size_t charged = map.MemoryUsage();
-  SequenceNumber left = 1;
+  AddressMap::LeftEntries left;
   // One reader is at 30, and none between 30 and 100.
-  ASSERT_EQ(69u, map.RemoveHidden(KeyOf(1), 31, 100, &left));
-  ASSERT_EQ(31u, left);
+  ASSERT_EQ(69u, map.RemoveHidden(KeyOf(1), 31, 100, kMaxBirth, &left));
+  ASSERT_EQ(31u, left.below);
+  ASSERT_EQ(1u, left.born_before);
   ASSERT_OK(map.TEST_Check());
   ASSERT_TRUE(map.FindByName(MapName{KeyOf(1), 100, 0}, false).found);
   ASSERT_TRUE(map.FindByName(MapName{KeyOf(1), 30, 0}, false).found);
   ASSERT_FALSE(map.FindByName(MapName{KeyOf(1), 31, 0}, false).found);
   ASSERT_FALSE(map.FindByName(MapName{KeyOf(1), 99, 0}, false).found);
   // The reader at 30 has ended.
-  ASSERT_EQ(30u, map.RemoveHidden(KeyOf(1), 1, 100, &left));
-  ASSERT_EQ(1u, left);
-  ASSERT_EQ(1u, map.RemoveHidden(KeyOf(1), 0, 100, &left));
-  ASSERT_EQ(0u, left);
-  ASSERT_EQ(100u, map.RemoveHidden(KeyOf(2), 0, 100, &left));
-  ASSERT_EQ(100u, map.RemoveHidden(KeyOf(3), 0, 100, &left));
-  ASSERT_EQ(0u, map.RemoveHidden(KeyOf(3), 0, 100, &left));
+  ASSERT_EQ(30u, map.RemoveHidden(KeyOf(1), 1, 100, kMaxBirth, &left));
+  ASSERT_EQ(1u, left.below);
+  ASSERT_EQ(1u, map.RemoveHidden(KeyOf(1), 0, 100, kMaxBirth, &left));
+  ASSERT_EQ(0u, left.below);
+  ASSERT_EQ(0u, left.born_before);
+  ASSERT_EQ(100u, map.RemoveHidden(KeyOf(2), 0, 100, kMaxBirth, &left));
+  ASSERT_EQ(100u, map.RemoveHidden(KeyOf(3), 0, 100, kMaxBirth, &left));
+  ASSERT_EQ(0u, map.RemoveHidden(KeyOf(3), 0, 100, kMaxBirth, &left));
   ASSERT_OK(map.TEST_Check());
   ASSERT_EQ(3u, map.NumEntries());
   ASSERT_EQ(300u, files.LiveBytes(f));
   ASSERT_LT(map.MemoryUsage(), charged);
   ASSERT_FALSE(map.MayHaveBelow(KeyOf(5), 100));
+}
+
+// Ingested values and values that a compaction has given another sequence
+// number are newer than the entry that hides the others, but have smaller
+// numbers.
+TEST_F(AddressMapTest, RemovalOfHiddenEntriesKeepsThoseThatWereBornLater) {
+  for (const bool direct : {false, true}) {
+    BlobFileSlotTable files;
+    AddressMap map({}, &files);
+    const uint32_t f = files.Add(11, 0, kNoCompression);
+    const auto add = [&](uint64_t key, SequenceNumber seq, uint64_t birth) {
+      const auto r = RecordOf(KeyOf(key), seq, birth, 0, 100, direct);
+      ASSERT_OK(map.InsertBatch(f, &r, 1));
+    };
+    const auto has = [&](uint64_t key, SequenceNumber seq, uint64_t birth) {
+      return map.FindByName(MapName{KeyOf(key), seq, birth}, false).found;
+    };
+    add(1, 0, 19);
+    add(1, 0, 20);
+    add(1, 3, 21);
+    add(1, 5, 0);
+    add(1, 7, 0);
+    AddressMap::LeftEntries left;
+    // A reader at 6 needs one of the entries.
+    ASSERT_EQ(1u, map.RemoveHidden(KeyOf(1), 6, 9, 20, &left));
+    ASSERT_EQ(6u, left.below);
+    ASSERT_EQ(20u, left.born_before);
+    ASSERT_EQ(2u, map.RemoveHidden(KeyOf(1), 0, 9, 20, &left));
+    ASSERT_EQ(0u, left.below);
+    ASSERT_EQ(0u, left.born_before);
+    ASSERT_TRUE(has(1, 0, 20) && has(1, 3, 21));
+    ASSERT_EQ(2u, map.NumEntries());
+    ASSERT_EQ(200u, files.LiveBytes(f));
+    ASSERT_OK(map.TEST_Check());
+  }
+}
+
+// The commit of a large job ends long after its edit. Its direct value may have
+// left the map then, and a newer one with a smaller sequence number may be
+// there.
+TEST_F(AddressMapTest, LateCommitKeepsEntriesThatWereBornLater) {
+  for (const bool is_gone : {false, true}) {
+    BlobFileSlotTable files;
+    AddressMap map({}, &files);
+    const uint32_t f1 = files.Add(11, 0, kNoCompression);
+    const uint32_t f2 = files.Add(20, 0, kNoCompression);
+    const auto old = RecordOf(KeyOf(1), 4, 0, 0, 100, true);
+    const auto committed = RecordOf(KeyOf(1), 5, 0, 0, 100, true);
+    const auto newer = RecordOf(KeyOf(1), 0, 20, 0, 100, true);
+    ASSERT_OK(map.InsertBatch(f1, &old, 1));
+    ASSERT_OK(map.InsertBatch(f1, &committed, 1));
+    if (is_gone) {
+      ASSERT_TRUE(map.Remove(committed.name));
+    }
+    ASSERT_OK(map.InsertBatch(f2, &newer, 1));
+    map.CommitBatch(&committed, 1, /*born_before=*/20);
+    ASSERT_TRUE(map.FindByName(newer.name, false).found);
+    ASSERT_FALSE(map.FindByName(old.name, false).found);
+    ASSERT_EQ(is_gone ? 1u : 2u, map.NumEntries());
+    ASSERT_OK(map.TEST_Check());
+    map.CommitBatch(&committed, 1, kMaxBirth);
+    ASSERT_FALSE(map.FindByName(newer.name, false).found);
+    ASSERT_EQ(0u, files.LiveBytes(f2));
+  }
 }
 
 TEST_F(AddressMapTest, MemoryLimitLeavesAnUndoablePrefix) {
@@ -825,8 +907,9 @@ TEST_F(AddressMapTest, MemoryGoesBackAfterMassDeletes) {
         map.UndoBatch(f, &r, 1);
         return true;
       default:
-        SequenceNumber left = 0;
-        return r.direct ? map.RemoveHidden(r.name.key, 0, i + 2, &left) == 1
+        AddressMap::LeftEntries left;
+        return r.direct ? map.RemoveHidden(r.name.key, 0, i + 2, kMaxBirth,
+                                           &left) == 1
                         : map.Remove(r.name);
     }
   };
@@ -1046,7 +1129,7 @@ TEST_F(AddressMapTest, CountersMatchTheEntriesAfterManyWriters) {
             break;
           }
           case 4:
-            map.CommitBatch(&r, 1);
+            map.CommitBatch(&r, 1, kMaxBirth);
             break;
           default:
             ASSERT_OK(map.InsertBatch(slots[t], &r, 1));

@@ -15,6 +15,7 @@ BlockedRemovals::~BlockedRemovals() {
 }
 
 size_t BlockedRemovals::Hide(const MapKeyHash& key, SequenceNumber seq,
+                             uint64_t born_before,
                              const std::vector<SequenceNumber>& readers) {
   // No reader is, or will be, between seq and the newest reader below seq. An
   // entry between them is too new for that reader, and hidden from all others.
@@ -25,11 +26,11 @@ size_t BlockedRemovals::Hide(const MapKeyHash& key, SequenceNumber seq,
     const auto next = std::lower_bound(readers.begin(), readers.end(), seq);
     from = next == readers.begin() ? 0 : *std::prev(next) + 1;
   }
-  SequenceNumber left_below = 0;
-  const size_t removed = map_->RemoveHidden(key, from, seq, &left_below);
-  if (left_below > 0) {
+  AddressMap::LeftEntries left;
+  const size_t removed = map_->RemoveHidden(key, from, seq, born_before, &left);
+  if (left.below > 0) {
     std::lock_guard<std::mutex> lock(mutex_);
-    items_.push_back(Item{key, seq, left_below});
+    items_.push_back(Item{key, seq, left});
     std::push_heap(items_.begin(), items_.end());
     if (items_.size() >= prune_at_) {
       Prune();
@@ -53,8 +54,9 @@ size_t BlockedRemovals::Apply(SequenceNumber earliest_reader, size_t max_keys) {
   }
   size_t removed = 0;
   for (const Item& item : due) {
-    SequenceNumber left_below = 0;
-    removed += map_->RemoveHidden(item.key, /*from=*/0, item.seq, &left_below);
+    AddressMap::LeftEntries none;
+    removed += map_->RemoveHidden(item.key, /*from=*/0, item.seq,
+                                  item.left.born_before, &none);
   }
   return removed;
 }
@@ -63,13 +65,14 @@ void BlockedRemovals::Prune() {
   std::sort(items_.begin(), items_.end(), [](const Item& a, const Item& b) {
     return a.key == b.key ? a.seq < b.seq : a.key < b.key;
   });
-  // An item stands for the entries of its key below `left_below`. It is
-  // redundant if the previous item of the key has no smaller sequence number
-  // than that: that item removes the same entries no later.
+  // An item stands for the entries of its key within the bounds of `left`. It
+  // is redundant if the previous item of the key has no smaller bounds: that
+  // item removes the same entries no later.
   size_t kept = 0;
   for (const Item& item : items_) {
     if (kept == 0 || !(items_[kept - 1].key == item.key) ||
-        items_[kept - 1].seq < item.left_below) {
+        items_[kept - 1].seq < item.left.below ||
+        items_[kept - 1].left.born_before < item.left.born_before) {
       items_[kept++] = item;
     }
   }

@@ -17,18 +17,26 @@
 namespace ROCKSDB_NAMESPACE {
 
 // The list of the entries of an address map that a committed entry of their key
-// hides, but that a reader still needs. The list stores the key and the
-// sequence number of the hiding entry rather than the names of the hidden
-// entries, because a compaction may give a value another name meanwhile.
+// hides, but that a reader still needs. For each hiding entry the list stores
+// the key, the sequence number of the hiding entry, and what bounds the names
+// of the hidden ones.
 //
 //   Hide() when a flush is committed -> Apply() when readers have ended
 //
-// Invariant: If an entry of the map was older than a hiding entry when Hide()
-// was called for the latter, then either the entry has left the map, or the
-// list has its key with a sequence number greater than the entry's. So no entry
-// stays in the map for longer than its readers exist.
+// Invariants:
+// 1. If an entry of the map was older than a hiding entry when Hide() was
+//    called for the latter, then either the entry has left the map, or the list
+//    has its key with a sequence number greater than the entry's and a limit of
+//    births above the entry's. So no entry stays in the map for longer than its
+//    readers exist.
+// 2. No entry is removed that was born at or after
+// MapTransaction::born_before()
+//    of the flush. Such an entry may be newer than the hiding one although its
+//    sequence number is smaller: Apply() may come long after the flush, when
+//    compactions have dropped the hiding entry and written a newer value. An
+//    entry that a compaction has given another birth is left to compactions.
 //
-// Memory: 32 bytes for each waiting entry of the map, and at most as much again
+// Memory: 40 bytes for each waiting entry of the map, and at most as much again
 // before the list is sorted. The memory is charged.
 //
 // Thread-safe.
@@ -45,11 +53,13 @@ class BlockedRemovals {
   // Called when an entry of the key at seq hides the older entries. Removes the
   // hidden entries that no reader needs from the map, and adds the key to the
   // list if others remain. Returns the number of removed entries.
+  // born_before: file number; entries that were born at it or later stay.
   // readers: the sequence numbers of all readers, ascending, followed by the
   // newest one that a new reader may have. Empty if there are no readers and
   // there will be none.
-  // REQUIRES: there is a committed non-merge entry of the key at seq.
-  size_t Hide(const MapKeyHash& key, SequenceNumber seq,
+  // REQUIRES: there was a committed non-merge entry of the key at seq, and it
+  // hid all older entries that were born before `born_before`.
+  size_t Hide(const MapKeyHash& key, SequenceNumber seq, uint64_t born_before,
               const std::vector<SequenceNumber>& readers);
 
   // Removes listed entries that no reader needs from the map, for at most
@@ -70,9 +80,8 @@ class BlockedRemovals {
   struct Item {
     MapKeyHash key;
     SequenceNumber seq;
-    // The sequence number of the newest hidden entry that remained in the map,
-    // plus 1.
-    SequenceNumber left_below;
+    // What is known of the hidden entries that remained in the map.
+    AddressMap::LeftEntries left;
     // Order for a min-heap by sequence number.
     bool operator<(const Item& other) const { return seq > other.seq; }
   };

@@ -22,15 +22,17 @@ class BlockedRemovalsTest : public testing::Test {
   static MapKeyHash KeyOf(uint64_t i) {
     return MapKeyHash{i * 0x9E3779B97F4A7C15u, static_cast<uint32_t>(i)};
   }
-  void Insert(uint64_t key, SequenceNumber seq, bool direct = false) {
+  void Insert(uint64_t key, SequenceNumber seq, bool direct = false,
+              uint64_t birth = 0) {
     AddressMap::Record record;
-    record.name = MapName{KeyOf(key), seq, 0};
+    record.name = MapName{KeyOf(key), seq, birth};
     record.size = 100;
     record.direct = direct;
     ASSERT_OK(map_.InsertBatch(slot_, &record, 1));
   }
-  bool Has(uint64_t key, SequenceNumber seq) {
-    return map_.FindByName(MapName{KeyOf(key), seq, 0}, /*pin=*/false).found;
+  bool Has(uint64_t key, SequenceNumber seq, uint64_t birth = 0) {
+    return map_.FindByName(MapName{KeyOf(key), seq, birth}, /*pin=*/false)
+        .found;
   }
 
   BlobFileSlotTable files_;
@@ -44,7 +46,7 @@ TEST_F(BlockedRemovalsTest, VersionWithoutAReaderIsRemovedAtOnce) {
   Insert(1, 20);
   Insert(1, 30);
   // A reader at 10 needs version 5. No reader needs version 20.
-  ASSERT_EQ(1u, blocked.Hide(KeyOf(1), 30, {10, 30}));
+  ASSERT_EQ(1u, blocked.Hide(KeyOf(1), 30, kMaxBirth, {10, 30}));
   ASSERT_TRUE(Has(1, 5));
   ASSERT_FALSE(Has(1, 20));
   ASSERT_TRUE(Has(1, 30));
@@ -65,17 +67,17 @@ TEST_F(BlockedRemovalsTest, VersionZeroIsRemoved) {
     Insert(key, 0, /*direct=*/key % 2 == 0);
     Insert(key, 10);
   }
-  ASSERT_EQ(1u, blocked.Hide(KeyOf(1), 10, {}));
+  ASSERT_EQ(1u, blocked.Hide(KeyOf(1), 10, kMaxBirth, {}));
   ASSERT_FALSE(Has(1, 0));
   ASSERT_TRUE(Has(1, 10));
-  ASSERT_EQ(1u, blocked.Hide(KeyOf(2), 10, {10}));
+  ASSERT_EQ(1u, blocked.Hide(KeyOf(2), 10, kMaxBirth, {10}));
   ASSERT_FALSE(Has(2, 0));
   ASSERT_EQ(0u, blocked.Count());
   // A reader at 5 needs it.
-  ASSERT_EQ(0u, blocked.Hide(KeyOf(3), 10, {5, 10}));
+  ASSERT_EQ(0u, blocked.Hide(KeyOf(3), 10, kMaxBirth, {5, 10}));
   ASSERT_TRUE(Has(3, 0));
   // New readers may need it.
-  ASSERT_EQ(0u, blocked.Hide(KeyOf(4), 10, {9}));
+  ASSERT_EQ(0u, blocked.Hide(KeyOf(4), 10, kMaxBirth, {9}));
   ASSERT_TRUE(Has(4, 0));
   ASSERT_EQ(2u, blocked.Count());
   ASSERT_EQ(2u, blocked.Apply(10, 100));
@@ -88,9 +90,9 @@ TEST_F(BlockedRemovalsTest, EachVersionWaitsForItsOwnReader) {
   BlockedRemovals blocked(&map_, /*charge=*/nullptr);
   Insert(1, 5);
   Insert(1, 20);
-  ASSERT_EQ(0u, blocked.Hide(KeyOf(1), 20, {10, 20}));
+  ASSERT_EQ(0u, blocked.Hide(KeyOf(1), 20, kMaxBirth, {10, 20}));
   Insert(1, 40);
-  ASSERT_EQ(0u, blocked.Hide(KeyOf(1), 40, {10, 30, 40}));
+  ASSERT_EQ(0u, blocked.Hide(KeyOf(1), 40, kMaxBirth, {10, 30, 40}));
   // The reader at 10 ends, and the reader at 30 stays.
   ASSERT_EQ(1u, blocked.Apply(30, 100));
   ASSERT_FALSE(Has(1, 5));
@@ -104,12 +106,12 @@ TEST_F(BlockedRemovalsTest, RemovalWaitsUntilNewReadersSeeTheHidingEntry) {
   BlockedRemovals blocked(&map_, /*charge=*/nullptr);
   Insert(1, 5);
   // New readers may read at 8, and the tombstone at 9 is not published yet.
-  ASSERT_EQ(0u, blocked.Hide(KeyOf(1), 9, {8}));
+  ASSERT_EQ(0u, blocked.Hide(KeyOf(1), 9, kMaxBirth, {8}));
   ASSERT_TRUE(Has(1, 5));
   ASSERT_EQ(1u, blocked.Apply(9, 100));
   // There are no readers.
   Insert(2, 5);
-  ASSERT_EQ(1u, blocked.Hide(KeyOf(2), 9, {}));
+  ASSERT_EQ(1u, blocked.Hide(KeyOf(2), 9, kMaxBirth, {}));
 }
 
 // The list of readers was made when new readers read at 6. A reader may have
@@ -119,7 +121,7 @@ TEST_F(BlockedRemovalsTest, ReaderThatBeganAfterTheListFindsItsVersion) {
   Insert(1, 5);
   Insert(1, 8);
   Insert(1, 9);
-  ASSERT_EQ(0u, blocked.Hide(KeyOf(1), 9, {6}));
+  ASSERT_EQ(0u, blocked.Hide(KeyOf(1), 9, kMaxBirth, {6}));
   ASSERT_TRUE(Has(1, 5));
   ASSERT_TRUE(Has(1, 8));
   ASSERT_EQ(2u, blocked.Apply(9, 100));
@@ -140,7 +142,7 @@ TEST_F(BlockedRemovalsTest, MemoryIsBoundedByTheWaitingRemovals) {
       for (uint64_t key = 0; key < kKeys; ++key) {
         Insert(key, seq);
         ASSERT_EQ(round == 0 ? 0u : 1u,
-                  blocked.Hide(KeyOf(key), seq, {reader, seq}));
+                  blocked.Hide(KeyOf(key), seq, kMaxBirth, {reader, seq}));
         ++seq;
       }
       ASSERT_LE(blocked.Count(), size_t{64} << 10);
@@ -169,13 +171,58 @@ TEST_F(BlockedRemovalsTest, SortedListKeepsWhatNoOtherItemRemoves) {
     for (const SequenceNumber seq : {5, 10, 15}) {
       Insert(key, seq);
     }
-    ASSERT_EQ(0u, blocked.Hide(KeyOf(key), 10, {7, 10}));
-    ASSERT_EQ(0u, blocked.Hide(KeyOf(key), 15, {7, 12, 15}));
+    ASSERT_EQ(0u, blocked.Hide(KeyOf(key), 10, kMaxBirth, {7, 10}));
+    ASSERT_EQ(0u, blocked.Hide(KeyOf(key), 15, kMaxBirth, {7, 12, 15}));
   }
   ASSERT_EQ(2 * kKeys, blocked.Count());
   ASSERT_EQ(2 * kKeys, blocked.Apply(15, 2 * kKeys));
   ASSERT_EQ(kKeys, map_.NumEntries());
   ASSERT_EQ(0u, blocked.Count());
+}
+
+// When a removal is carried out, the hiding entry may have left the tree, and
+// newer values with smaller sequence numbers may be in the map.
+TEST_F(BlockedRemovalsTest, ValueThatIsBornLaterStays) {
+  for (const bool direct : {false, true}) {
+    BlockedRemovals blocked(&map_, /*charge=*/nullptr);
+    // The value is there before the flush of the hiding entry is settled.
+    Insert(1, 0, direct, /*birth=*/30);
+    Insert(1, 4, /*direct=*/false, /*birth=*/29);
+    ASSERT_EQ(1u, blocked.Hide(KeyOf(1), 9, /*born_before=*/30, {9}));
+    ASSERT_TRUE(Has(1, 0, 30));
+    ASSERT_EQ(0u, blocked.Count());
+    // It comes later.
+    Insert(2, 5);
+    ASSERT_EQ(0u, blocked.Hide(KeyOf(2), 9, /*born_before=*/30, {6, 9}));
+    Insert(2, 3, direct, /*birth=*/30);
+    ASSERT_EQ(1u, blocked.Count());
+    ASSERT_EQ(1u, blocked.Apply(9, 100));
+    ASSERT_FALSE(Has(2, 5));
+    ASSERT_TRUE(Has(2, 3, 30));
+    ASSERT_EQ(2u, map_.NumEntries());
+    ASSERT_TRUE(map_.Remove(MapName{KeyOf(1), 0, 30}));
+    ASSERT_TRUE(map_.Remove(MapName{KeyOf(2), 3, 30}));
+    ASSERT_OK(map_.TEST_Check());
+  }
+}
+
+// An item does not stand for a later one of its key if the entries of the
+// latter were born too late for it.
+TEST_F(BlockedRemovalsTest, SortedListKeepsLimitsOfBirths) {
+  BlockedRemovals blocked(&map_, /*charge=*/nullptr);
+  constexpr uint64_t kKeys = (uint64_t{64} << 10) / 2 + 100;
+  for (uint64_t key = 0; key < kKeys; ++key) {
+    Insert(key, 5);
+    ASSERT_EQ(0u, blocked.Hide(KeyOf(key), 9, /*born_before=*/30, {7, 9}));
+    Insert(key, 3, /*direct=*/false, /*birth=*/30);
+    Insert(key, 12);
+    ASSERT_EQ(0u, blocked.Hide(KeyOf(key), 12, /*born_before=*/31, {7, 12}));
+  }
+  ASSERT_EQ(2 * kKeys, blocked.Count());
+  ASSERT_EQ(kKeys, blocked.Apply(9, 2 * kKeys));
+  ASSERT_EQ(2 * kKeys, map_.NumEntries());
+  ASSERT_EQ(kKeys, blocked.Apply(12, 2 * kKeys));
+  ASSERT_EQ(kKeys, map_.NumEntries());
 }
 
 // At each step of a random history, the version that each reader sees is in the
@@ -202,7 +249,7 @@ TEST_F(BlockedRemovalsTest, EachReaderFindsItsVersion) {
       written[key].insert(seq);
       std::set<SequenceNumber> now(readers.begin(), readers.end());
       now.insert(seq);
-      blocked.Hide(KeyOf(key), seq,
+      blocked.Hide(KeyOf(key), seq, kMaxBirth,
                    std::vector<SequenceNumber>(now.begin(), now.end()));
       ++seq;
     }

@@ -3,7 +3,8 @@
 
 // Databases with enable_blob_address_map: values with the sequence number zero,
 // which a compaction gives to inline values and to values of ordinary blob
-// files, and ingested values that have the sequence number of a range deletion.
+// files, also beside removals of older values that come late, and ingested
+// values that have the sequence number of a range deletion.
 
 #include <atomic>
 #include <functional>
@@ -14,8 +15,10 @@
 #include "db/address_map/address_map_store.h"
 #include "db/db_impl/db_impl.h"
 #include "port/stack_trace.h"
+#include "rocksdb/convenience.h"
 #include "rocksdb/sst_file_writer.h"
 #include "test_util/strata/address_map_db_test_util.h"
+#include "test_util/strata/held_point_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
@@ -131,6 +134,90 @@ TEST_F(DBAddressMapZeroSequenceTest, ReadOfAnIngestedValueBesideACompaction) {
     EXPECT_GT(seq, 0);
     EXPECT_EQ(Get("k"), Long("k"));
     EXPECT_EQ(Get("l"), with_range ? "NOT_FOUND" : Long("l"));
+  }
+}
+
+// A reader has delayed the removal of a value. Before the job comes to it, one
+// compaction gives the value that hides it the sequence number zero, and
+// another one moves that value to a blob file.
+TEST_F(DBAddressMapZeroSequenceTest, DelayedRemovalKeepsANewerValue) {
+  for (const bool bypass : {false, true}) {
+    SCOPED_TRACE(bypass);
+    Options options = MapOptions();
+    options.enable_lsm_bypass = bypass;
+    DestroyAndReopen(options);
+    ASSERT_OK(Put("k", Long("old")));
+    ASSERT_OK(Flush());
+    WaitForJobs();
+    CheckMap(1);
+    ASSERT_OK(dbfull()->SetOptions({{"min_blob_size", "1000"}}));
+    const Snapshot* const snapshot = db_->GetSnapshot();
+    ASSERT_OK(Put("k", Long("new")));
+    ASSERT_OK(Flush());
+    WaitForJobs();
+    EXPECT_EQ(Blobs()->NumBlockedRemovals(), 1u);
+    {
+      HeldPoint removal(
+          "DBStrata::BackgroundMapRemovals::RunFor:BeforeRemoval");
+      db_->ReleaseSnapshot(snapshot);
+      ASSERT_TRUE(removal.WaitUntilReached());
+      ASSERT_OK(ForceCompaction());
+      CheckMap(0);
+      ASSERT_OK(dbfull()->SetOptions({{"min_blob_size", "32"}}));
+      ASSERT_OK(ForceCompaction());
+      CheckMap(1);
+      EXPECT_EQ(IsDirect("k"), bypass);
+      EXPECT_EQ(Blobs()->NumBlockedRemovals(), 1u);
+    }
+    WaitForJobs();
+    EXPECT_EQ(Blobs()->NumBlockedRemovals(), 0u);
+    CheckMap(1);
+    EXPECT_EQ(Get("k"), Long("new"));
+    Reopen(options);
+    EXPECT_EQ(Get("k"), Long("new"));
+  }
+}
+
+// A flush has committed an entry, and comes to an end only after that entry has
+// left the tree and a newer value was ingested, which has the sequence number
+// zero.
+TEST_F(DBAddressMapZeroSequenceTest, LateEndOfAFlushKeepsANewerValue) {
+  for (const bool deletes : {false, true}) {
+    SCOPED_TRACE(deletes);
+    const Options options = MapOptions();
+    DestroyAndReopen(options);
+    ASSERT_OK(Put("k", Long("old")));
+    if (deletes) {
+      ASSERT_OK(Flush());
+      WaitForJobs();
+      ASSERT_OK(Delete("k"));
+    }
+    {
+      HeldPoint flush("FlushMapping::Settle");
+      FlushOptions flush_options;
+      flush_options.wait = false;
+      ASSERT_OK(db_->Flush(flush_options));
+      ASSERT_TRUE(flush.WaitUntilReached());
+      ASSERT_OK(ForceCompaction());
+      ASSERT_OK(DeleteFilesInRange(db_.get(), Handle(), nullptr, nullptr));
+      EXPECT_EQ(Get("k"), "NOT_FOUND");
+      const std::string file = dbname_ + "/ingested.sst";
+      SstFileWriter writer(EnvOptions(), options);
+      ASSERT_OK(writer.Open(file));
+      ASSERT_OK(writer.Put("k", Long("new")));
+      ASSERT_OK(writer.Finish());
+      ASSERT_OK(db_->IngestExternalFile({file}, IngestExternalFileOptions()));
+      ASSERT_OK(ForceCompaction());
+      SequenceNumber seq = 1;
+      ASSERT_TRUE(Blobs()->map()->DirectSeq(Blobs()->HashOf("k"), &seq));
+      EXPECT_EQ(seq, 0u);
+      EXPECT_EQ(Get("k"), Long("new"));
+    }
+    WaitForJobs();
+    EXPECT_EQ(Get("k"), Long("new"));
+    CheckMap(1);
+    Reopen(options);
+    EXPECT_EQ(Get("k"), Long("new"));
   }
 }
 

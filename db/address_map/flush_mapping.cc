@@ -153,7 +153,11 @@ void FlushMapping::Settle(const std::vector<SequenceNumber>& readers) {
                    cfd_->GetName().c_str(), sst_number_, num_direct_,
                    num_versioned_, hiding_.size());
     for (const Hiding& hiding : hiding_) {
-      blobs_->blocked_removals()->Hide(hiding.key, hiding.seq, readers);
+      blobs_->blocked_removals()->Hide(hiding.key, hiding.seq,
+                                       publication_.born_before(), readers);
+    }
+    for (CommittedRangeDeletion& deletion : range_deletions_) {
+      deletion.born_before = publication_.born_before();
     }
     const size_t left_out =
         blobs_->range_deletions()->Add(std::move(range_deletions_));

@@ -36,6 +36,12 @@ struct MapKeyHash {
 // The name of a separated value. The names of one key are ordered by sequence
 // number, then by birth. A birth is a file number, so of two values with the
 // same sequence number the later one has the higher birth.
+//
+// A newer value of a key can have a smaller sequence number than an entry that
+// it has replaced: ingested values and values at the bottom of the tree have
+// the number zero, and a TimedPut gets a number of the past. So a removal that
+// comes later than the commit of the entry which hides the removed ones also
+// compares births, see MapTransaction::born_before().
 struct MapName {
   MapKeyHash key;
   SequenceNumber seq = 0;
@@ -45,6 +51,9 @@ struct MapName {
     return key == o.key && seq == o.seq && birth == o.birth;
   }
 };
+
+// Every birth is smaller.
+constexpr uint64_t kMaxBirth = UINT64_MAX;
 
 struct MapNameLess {
   bool operator()(const MapName& a, const MapName& b) const {

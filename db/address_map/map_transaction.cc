@@ -58,6 +58,7 @@ void MapTransaction::OnVersionAppended(const VersionStorageInfo& version) {
   }
   // The edit is committed after Publish() has returned, so files_ is complete.
   committed_ = true;
+  born_before_ = blobs_->next_file_number();
   for (const File& file : files_) {
     // The edit of the SST file also added these blob files, and a mapped file
     // does not leave the Version before its slot is live.
@@ -75,7 +76,7 @@ void MapTransaction::Settle() {
     // inserted nothing that comes after it. So errors can be ignored.
     ForEachBatch(file, [&](const Records& records) {
       if (committed_) {
-        map->CommitBatch(records.data(), records.size());
+        map->CommitBatch(records.data(), records.size(), born_before_);
       } else {
         map->UndoBatch(file.slot, records.data(), records.size());
       }

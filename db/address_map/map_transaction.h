@@ -66,6 +66,20 @@ class MapTransaction : public MapCommitObserver {
   // REQUIRES: DB mutex held, or Close() was called.
   bool committed() const { return committed_; }
 
+  // Returns the number that the next new file had when the edit was committed.
+  // Every value that the edit hid was born before it, and every newer value
+  // whose sequence number is smaller than that of its hiding entry was born
+  // later:
+  // 1. The values of later flushes have larger sequence numbers, and keep them
+  //    as long as they are in the map.
+  // 2. Any other value that is newer than the hiding entry is in an SST file
+  //    that was added after the edit. So the job that writes the value to a
+  //    blob file begins after the commit, and numbers its files from then on.
+  //    A job that began before, and ends later, has no newer values.
+  // 3. Garbage collection moves values, but their births stay.
+  // REQUIRES: committed().
+  uint64_t born_before() const { return born_before_; }
+
   // Commits the records in the map, or removes them if the edit was not
   // committed.
   // REQUIRES: Close() was called; if the edit is committed, a SuperVersion that
@@ -87,6 +101,7 @@ class MapTransaction : public MapCommitObserver {
   const bool when_present_;
   bool is_open_ = true;
   bool committed_ = false;
+  uint64_t born_before_ = 0;
   std::vector<File> files_;
 };
 

@@ -53,8 +53,9 @@ std::vector<CommittedRangeDeletion> RangeDeletionQueue::Take(
 }
 
 // Returns disjoint deletions: one for each span between adjacent boundaries,
-// with the newest sequence number and the smallest `oldest` of the deletions
-// that are open there. Adjacent spans with equal sequence numbers are joined.
+// with the sequence number and `born_before` of the newest deletion that is
+// open there, and the smallest `oldest`. Adjacent spans for which the former
+// are equal are joined.
 std::vector<CommittedRangeDeletion> RangeDeletionQueue::Disjoint(
     const std::vector<CommittedRangeDeletion>& deletions) const {
   struct Boundary {
@@ -72,29 +73,39 @@ std::vector<CommittedRangeDeletion> RangeDeletionQueue::Disjoint(
             [this](const Boundary& a, const Boundary& b) {
               return ucmp_->Compare(*a.key, *b.key) < 0;
             });
-  std::multiset<SequenceNumber> seqs;
+  // The newest deletion is the last one. If two have one sequence number, it is
+  // the one with the lower limit of births.
+  const auto is_older = [](const CommittedRangeDeletion* a,
+                           const CommittedRangeDeletion* b) {
+    return a->seq != b->seq ? a->seq < b->seq : a->born_before > b->born_before;
+  };
+  std::multiset<const CommittedRangeDeletion*, decltype(is_older)> open(
+      is_older);
   std::multiset<SequenceNumber> oldest;
   std::vector<CommittedRangeDeletion> result;
   for (size_t i = 0; i < boundaries.size(); ++i) {
     const Boundary& boundary = boundaries[i];
     const std::string& key = *boundary.key;
-    if (i > 0 && !seqs.empty() &&
+    if (i > 0 && !open.empty() &&
         ucmp_->Compare(*boundaries[i - 1].key, key) < 0) {
       const std::string& start = *boundaries[i - 1].key;
-      if (!result.empty() && result.back().seq == *seqs.rbegin() &&
+      const CommittedRangeDeletion& newest = **open.rbegin();
+      if (!result.empty() && result.back().seq == newest.seq &&
+          result.back().born_before == newest.born_before &&
           ucmp_->Compare(result.back().end, start) == 0) {
         result.back().end = key;
         result.back().oldest = std::min(result.back().oldest, *oldest.begin());
       } else {
-        result.push_back(CommittedRangeDeletion{start, key, *seqs.rbegin(),
-                                                *oldest.begin()});
+        result.push_back(CommittedRangeDeletion{
+            start, key, newest.seq, *oldest.begin(), newest.born_before});
       }
     }
     if (boundary.is_start) {
-      seqs.insert(boundary.deletion->seq);
+      open.insert(boundary.deletion);
       oldest.insert(boundary.deletion->oldest);
     } else {
-      seqs.erase(seqs.find(boundary.deletion->seq));
+      // One of equal deletions is as good as another.
+      open.erase(open.find(boundary.deletion));
       oldest.erase(oldest.find(boundary.deletion->oldest));
     }
   }

@@ -23,10 +23,13 @@ struct CommittedRangeDeletion {
   std::string end;
   SequenceNumber seq = 0;     // of the newest deletion
   SequenceNumber oldest = 0;  // of the oldest deletion
+  // MapTransaction::born_before() of the newest deletion. A sweep removes no
+  // value that was born at this file number or later.
+  uint64_t born_before = 0;
 
   bool operator==(const CommittedRangeDeletion& other) const {
     return start == other.start && end == other.end && seq == other.seq &&
-           oldest == other.oldest;
+           oldest == other.oldest && born_before == other.born_before;
   }
 };
 
@@ -35,6 +38,10 @@ struct CommittedRangeDeletion {
 // and then for a RangeDeletionSweep.
 //
 //   Add() -> Take() -> the sweep -> PutBack() of the unprocessed deletions
+//
+// Invariant: The sequence number and the limit of births of a range are those
+// of one deletion, also of a range that stands for several: each deletion hides
+// what is within both of its bounds, and the newest one hides the most.
 //
 // A range deletion that is missing in the queue does no harm: its values are
 // freed by the compaction that merges the deletion and the values, or when the

@@ -75,6 +75,32 @@ TEST(RangeDeletionQueueTest, TakenRangesAreDisjoint) {
       queue.Take(40));
 }
 
+// A range has the limit of births of the deletion whose sequence number it has.
+// An older deletion does not hide what was born between them.
+TEST(RangeDeletionQueueTest, RangesHaveTheLimitsOfTheirNewestDeletions) {
+  RangeDeletionQueue queue(BytewiseComparator());
+  queue.Add({{"a", "e", 5, 5, 30}, {"c", "g", 10, 10, 40}});
+  ASSERT_EQ((Deletions{{"a", "c", 5, 5, 30}, {"c", "g", 10, 5, 40}}),
+            queue.Take(20));
+  // The order in which they were added does not matter.
+  queue.Add({{"c", "g", 10, 10, 40}, {"a", "e", 5, 5, 30}});
+  ASSERT_EQ((Deletions{{"a", "c", 5, 5, 30}, {"c", "g", 10, 5, 40}}),
+            queue.Take(20));
+  // Adjacent ranges are joined only if their limits are equal.
+  queue.Add({{"a", "b", 5, 5, 30}, {"b", "c", 5, 5, 30}, {"c", "d", 5, 5, 31}});
+  ASSERT_EQ((Deletions{{"a", "c", 5, 5, 30}, {"c", "d", 5, 5, 31}}),
+            queue.Take(20));
+  // Of two limits for one sequence number, the lower one is safe.
+  queue.Add({{"a", "d", 5, 5, 31}, {"b", "c", 5, 5, 30}});
+  ASSERT_EQ(
+      (Deletions{
+          {"a", "b", 5, 5, 31}, {"b", "c", 5, 5, 30}, {"c", "d", 5, 5, 31}}),
+      queue.Take(20));
+  // A range that is put back keeps its limit.
+  queue.PutBack({{"a", "d", 5, 5, 31}}, 0);
+  ASSERT_EQ((Deletions{{"a", "d", 5, 5, 31}}), queue.Take(20));
+}
+
 TEST(RangeDeletionQueueTest, RangesHaveTheOrderOfTheComparator) {
   RangeDeletionQueue queue(ReverseBytewiseComparator());
   queue.Add({{"m", "k", 5, 5}, {"z", "x", 6, 6}});

@@ -153,7 +153,8 @@ Status RangeDeletionSweep::SweepRange(InternalIterator* iter,
     if (!s.ok()) {
       return s;
     }
-    if (blobs->map()->Remove(
+    if (index.birth < deletion->born_before &&
+        blobs->map()->Remove(
             MapName{blobs->HashOf(key.user_key), key.sequence, index.birth})) {
       ++values_removed_;
     }

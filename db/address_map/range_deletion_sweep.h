@@ -29,11 +29,18 @@ using InternalIterator = InternalIteratorBase<Slice>;
 // the value, and a compaction takes a value that is missing for dead. The entry
 // is removed by its name, which no newer value of the key has.
 //
+// Invariant: A name is removed only if it is older than the deletion by its
+// sequence number, and was born before the deletion was committed. When the
+// sweep runs, the deletion and all that it hid may have left the tree long ago.
+// Values that were ingested since then, or that a compaction has given another
+// sequence number, have smaller numbers than the deletion; but they were born
+// later (MapTransaction::born_before()).
+//
 // Entries that are hidden by a range deletion older than all of the given ones
 // are skipped, because that deletion had a sweep of its own. So the keys of a
 // range that is deleted repeatedly are read once, not each time. If a
-// compaction gives a covered value another birth while the sweep runs, that
-// value is left to a later compaction.
+// compaction gives a covered value another birth after the deletion was
+// committed, that value is left to a later compaction.
 //
 // Used by one thread.
 class RangeDeletionSweep {

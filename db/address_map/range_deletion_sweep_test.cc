@@ -14,7 +14,10 @@
 #include "db/address_map/address_map_store.h"
 #include "db/version_set.h"
 #include "port/stack_trace.h"
+#include "rocksdb/convenience.h"
+#include "rocksdb/sst_file_writer.h"
 #include "test_util/strata/address_map_db_test_util.h"
+#include "test_util/strata/held_point_test_util.h"
 #include "test_util/strata/retryable_error_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/strata/test_threads_test_util.h"
@@ -73,6 +76,19 @@ class RangeDeletionSweepTest : public AddressMapDBTestBase {
     DeleteKeys(first, end);
     ASSERT_OK(Flush());
     Wait();
+  }
+
+  // Ingests a file with values of these keys.
+  void Ingest(int round, int first, int end) {
+    const std::string file = dbname_ + "/ingested.sst";
+    SstFileWriter writer(EnvOptions(), last_options_);
+    ASSERT_OK(writer.Open(file));
+    for (int key = first; key < end; ++key) {
+      ASSERT_OK(writer.Put(Key(key), ValueOf(key, round)));
+      model_[Key(key)] = ValueOf(key, round);
+    }
+    ASSERT_OK(writer.Finish());
+    ASSERT_OK(db_->IngestExternalFile({file}, IngestExternalFileOptions()));
   }
 
   void Wait() {
@@ -206,7 +222,8 @@ TEST_F(RangeDeletionSweepTest, RunStopsAfterMaxSteps) {
   const Snapshot* const snapshot = db_->GetSnapshot();
   DeleteKeys(0, 300);
   const SequenceNumber seq = db_->GetLatestSequenceNumber();
-  std::vector<CommittedRangeDeletion> deletions{{Key(0), Key(10), seq, seq}};
+  std::vector<CommittedRangeDeletion> deletions{
+      {Key(0), Key(10), seq, seq, kMaxBirth}};
   uint64_t entries = 0;
   uint64_t removed = 0;
   ASSERT_OK(Sweep(1000, &deletions, &entries, &removed));
@@ -215,13 +232,14 @@ TEST_F(RangeDeletionSweepTest, RunStopsAfterMaxSteps) {
   ASSERT_EQ(10u, removed);
 
   // Each range and each key is a step.
-  deletions = {{Key(0), Key(20), seq, seq}, {Key(30), Key(300), seq, seq}};
+  deletions = {{Key(0), Key(20), seq, seq, kMaxBirth},
+               {Key(30), Key(300), seq, seq, kMaxBirth}};
   ASSERT_OK(Sweep(52, &deletions, &entries, &removed));
   ASSERT_EQ(50u, entries);
   ASSERT_EQ(40u, removed);
-  ASSERT_EQ(
-      (std::vector<CommittedRangeDeletion>{{Key(60), Key(300), seq, seq}}),
-      deletions);
+  ASSERT_EQ((std::vector<CommittedRangeDeletion>{
+                {Key(60), Key(300), seq, seq, kMaxBirth}}),
+            deletions);
   int rounds = 0;
   for (; !deletions.empty(); ++rounds) {
     ASSERT_OK(Sweep(50, &deletions, &entries, &removed));
@@ -233,11 +251,11 @@ TEST_F(RangeDeletionSweepTest, RunStopsAfterMaxSteps) {
   // Entries that an older deletion hides are read, unless that deletion had a
   // sweep of its own.
   ASSERT_OK(Flush());
-  deletions = {{Key(0), Key(300), seq + 1, seq}};
+  deletions = {{Key(0), Key(300), seq + 1, seq, kMaxBirth}};
   ASSERT_OK(Sweep(1000, &deletions, &entries, &removed));
   ASSERT_EQ(300u, entries);
   ASSERT_EQ(10u, removed);
-  deletions = {{Key(0), Key(300), seq + 1, seq + 1}};
+  deletions = {{Key(0), Key(300), seq + 1, seq + 1, kMaxBirth}};
   ASSERT_OK(Sweep(1000, &deletions, &entries, &removed));
   ASSERT_EQ(0u, entries);
   ASSERT_TRUE(deletions.empty());
@@ -255,7 +273,8 @@ TEST_F(RangeDeletionSweepTest, RunStopsWhenTheCheckFails) {
   }
   ASSERT_OK(Flush());
   std::vector<CommittedRangeDeletion> deletions{
-      {Key(10), Key(20), 10000, 10000}, {Key(30), Key(kMany), 10000, 10000}};
+      {Key(10), Key(20), 10000, 10000, kMaxBirth},
+      {Key(30), Key(kMany), 10000, 10000, kMaxBirth}};
   uint64_t entries = 0;
   uint64_t removed = 0;
   ASSERT_TRUE(
@@ -269,8 +288,8 @@ TEST_F(RangeDeletionSweepTest, RunStopsWhenTheCheckFails) {
   // Ranges without a key count as steps, too.
   deletions.clear();
   for (int key = 0; key < 2000; ++key) {
-    deletions.push_back(
-        CommittedRangeDeletion{Key(key) + "a", Key(key) + "b", 10000, 10000});
+    deletions.push_back(CommittedRangeDeletion{Key(key) + "a", Key(key) + "b",
+                                               10000, 10000, kMaxBirth});
   }
   ASSERT_TRUE(
       Sweep(4096, &deletions, &entries, &removed, Status::ShutdownInProgress())
@@ -442,6 +461,84 @@ TEST_F(RangeDeletionSweepTest, SweepBesideACompactionRemovesByName) {
   DeleteKeysAndFlush(50, 150);
   ASSERT_TRUE(*was_in_sweep_);
   ASSERT_EQ(200u, Entries());
+  VerifyAndCompact();
+}
+
+// Before the sweep takes its deletion, that and its values leave the tree.
+// Values that are ingested then have the sequence number zero, so they look
+// older than the deletion.
+TEST_F(RangeDeletionSweepTest, LateSweepKeepsIngestedValues) {
+  for (const bool bypass : {true, false}) {
+    SCOPED_TRACE(bypass);
+    Options options = SweepOptions();
+    options.enable_lsm_bypass = bypass;
+    DestroyAndReopen(options);
+    model_.clear();
+    FillAndFlush(0);
+    {
+      HeldPoint sweep("BackgroundJobScheduler::Work:RangeSweep");
+      DeleteKeys(0, kKeys);
+      ASSERT_OK(Flush());
+      ASSERT_TRUE(sweep.WaitUntilReached());
+      ASSERT_OK(ForceCompaction());
+      ASSERT_EQ(0u, Entries());
+      ASSERT_NO_FATAL_FAILURE(Ingest(1, 100, 200));
+      ASSERT_OK(ForceCompaction());
+      ASSERT_EQ(100u, Entries());
+      SequenceNumber seq = 1;
+      ASSERT_EQ(bypass,
+                Blobs()->map()->DirectSeq(Blobs()->HashOf(Key(100)), &seq));
+      ASSERT_EQ(bypass ? 0u : 1u, seq);
+      ASSERT_EQ(1u, Pending());
+    }
+    Wait();
+    ASSERT_EQ(0u, Pending());
+    ASSERT_EQ(100u, Entries());
+    ASSERT_EQ(0u, Freed());
+    VerifyAndCompact();
+  }
+}
+
+// DeleteFilesInRange() deletes the deletion and the values that it covers. An
+// older value, which no file has had in the map, is visible again, and a
+// compaction moves it to a blob file.
+TEST_F(RangeDeletionSweepTest, LateSweepKeepsUncoveredValues) {
+  Options options = SweepOptions();
+  options.num_levels = 4;
+  options.min_blob_size = 1000;
+  DestroyAndReopen(options);
+  FillAndFlush(0);
+  MoveFilesToLevel(3);
+  ASSERT_EQ(0u, Entries());
+  for (int key = 0; key < 10; ++key) {
+    ASSERT_OK(Put(Key(key), std::string(2000, 'x')));
+  }
+  ASSERT_OK(Flush());
+  MoveFilesToLevel(2);
+  Wait();
+  ASSERT_EQ(10u, Entries());
+  {
+    HeldPoint sweep("BackgroundJobScheduler::Work:RangeSweep");
+    ASSERT_OK(db_->DeleteRange(WriteOptions(), Handle(), Key(0), Key(10)));
+    ASSERT_OK(Flush());
+    ASSERT_TRUE(sweep.WaitUntilReached());
+    MoveFilesToLevel(1);
+    ASSERT_EQ("0,1,1,1", FilesPerLevel());
+    const std::string first = Key(0);
+    const std::string last = Key(20);
+    const Slice begin(first);
+    const Slice end(last);
+    ASSERT_OK(DeleteFilesInRange(db_.get(), Handle(), &begin, &end));
+    ASSERT_EQ("0,0,0,1", FilesPerLevel());
+    ASSERT_OK(dbfull()->SetOptions({{"min_blob_size", "100"}}));
+    ASSERT_OK(ForceCompaction());
+    // Another job removes the names of the deleted files.
+    ASSERT_TRUE(WaitUntil([&] { return Entries() == kKeys; }));
+    ASSERT_EQ(1u, Pending());
+  }
+  Wait();
+  ASSERT_EQ(0u, Pending());
+  ASSERT_EQ(uint64_t{kKeys}, Entries());
   VerifyAndCompact();
 }
 

@@ -104,7 +104,7 @@ class Family {
     const uint32_t slot =
         blobs_.AddLiveFile(number, /*path_id=*/0, kNoCompression, made.size);
     Insert(slot, made.records);
-    map()->CommitBatch(made.records.data(), made.records.size());
+    map()->CommitBatch(made.records.data(), made.records.size(), kMaxBirth);
   }
   // Adds a file that a flush has not committed yet.
   void AddPending(uint64_t number, const std::vector<Value>& values) {
@@ -117,7 +117,7 @@ class Family {
   void CommitPending(uint64_t number) {
     ASSERT_TRUE(files()->Commit(Slot(number)));
     const Records& records = made_.at(number).records;
-    map()->CommitBatch(records.data(), records.size());
+    map()->CommitBatch(records.data(), records.size(), kMaxBirth);
   }
   void UndoPending(uint64_t number) {
     const Records& records = made_.at(number).records;
@@ -773,9 +773,9 @@ TEST_F(BlobGcStorageTest, OnlyTheAddressDecidesWhetherAnEntryMoves) {
         f.CommitPending(43);
         ASSERT_TRUE(f.map()->Remove(NameOf(removed)));
         ASSERT_TRUE(f.map()->Remove(NameOf(removed_versioned)));
-        SequenceNumber left = 0;
+        AddressMap::LeftEntries left;
         ASSERT_EQ(1u, f.map()->RemoveHidden(NameOf(hidden).key, /*from=*/0, 104,
-                                            &left));
+                                            kMaxBirth, &left));
         ASSERT_TRUE(f.map()->SwapAddress(NameOf(moved),
                                          f.Find(moved).entry.address,
                                          MapAddress{f.Slot(12), 5000, 200}));
@@ -1249,9 +1249,9 @@ void ChangeSome(Family* f, Random* rnd, SequenceNumber* seq,
         f->map()->Remove(name);
         break;
       case 3: {
-        SequenceNumber left = 0;
+        AddressMap::LeftEntries left;
         f->map()->RemoveHidden(name.key, /*from=*/0, name.seq + rnd->Uniform(3),
-                               &left);
+                               kMaxBirth, &left);
         break;
       }
       case 4: {
