@@ -4,11 +4,13 @@
 // Compaction filters of column families whose operands are in delta files: a
 // value is removed with all of its operands, or stays with them.
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -25,6 +27,7 @@
 #include "test_util/mock_time_env.h"
 #include "test_util/strata/delta_db_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
+#include "test_util/strata/test_threads_test_util.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -172,6 +175,48 @@ TEST_F(DBDeltaFilterTest, CompactRangeRemovesValuesWithTheirOperands) {
   ASSERT_OK(Merge("c", "2"));
   ASSERT_OK(ForceCompaction());
   ASSERT_EQ(1u, Deltas().Read("c").size());
+}
+
+// A fold does not fulfil the wishes that come while it runs: CompactRange()
+// folds the keys that a fold beside it has left.
+TEST_F(DBDeltaFilterTest, WishesThatComeDuringAFoldAreNotForgotten) {
+  std::atomic<bool> removes_all{false};
+  const ValueFilter filter(
+      [&](const Slice& key, const Slice& value, std::string*, std::string*) {
+        return value.starts_with("x") && (key == "a" || removes_all)
+                   ? CompactionFilter::Decision::kRemove
+                   : CompactionFilter::Decision::kKeep;
+      });
+  DestroyAndReopen(FilterOptions(&filter));
+  ASSERT_OK(Put("a", "x"));
+  ASSERT_OK(Put("b", "x"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge("a", "1"));
+  ASSERT_OK(Merge("b", "1"));
+  ASSERT_OK(Flush());
+  // Only "a" is noted, so the job in the background folds nothing else.
+  CompactFiles();
+  const auto is_wished = [this](const Slice& key) {
+    const InstrumentedMutexLock lock(dbfull()->mutex());
+    const auto& wishes = Family()->delta_store()->jobs().wishes();
+    return wishes != nullptr && wishes->Contains(key, BytewiseComparator());
+  };
+  std::thread compaction;
+  const auto has_folded = EnableCallBackOnce(
+      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&](void*) {
+        EXPECT_FALSE(is_wished("b"));
+        removes_all = true;
+        compaction = std::thread([this] { EXPECT_OK(ForceCompaction()); });
+        EXPECT_TRUE(WaitUntil([&] { return is_wished("b"); }));
+      });
+  RunJobs();
+  EXPECT_TRUE(*has_folded);
+  if (compaction.joinable()) {
+    compaction.join();
+  }
+  DisableCallBacks();
+  EXPECT_EQ((Map{}), All());
+  EXPECT_EQ("none", Deltas().Text());
 }
 
 // A key that the filter waits for is folded later if it cannot be folded now.

@@ -16,6 +16,7 @@ void DeltaJobState::AddWishes(const DeltaFoldWishes& wishes, uint64_t below,
                                 : std::make_shared<DeltaFoldWishes>(*wishes_);
   all->AddAllOf(wishes, ucmp);
   wishes_ = std::move(all);
+  new_wishes_.AddAllOf(wishes, ucmp);
   wishes_below_ = std::max(wishes_below_, below);
   SetCollectionDue();
 }
@@ -27,6 +28,7 @@ void DeltaJobState::FulfilWishes(const KeyRange& range,
   }
   auto rest = std::make_shared<DeltaFoldWishes>(*wishes_);
   rest->Remove(range, ucmp);
+  rest->AddAllOf(new_wishes_, ucmp);
   wishes_ = rest->empty() ? nullptr : std::move(rest);
 }
 

@@ -192,7 +192,11 @@ class DeltaJobState {
   uint64_t wishes_below() const { return wishes_below_; }
   void AddWishes(const DeltaFoldWishes& wishes, uint64_t below,
                  const Comparator* ucmp);
-  // Removes the keys of the range after a fold of them has ended.
+  // To be called when a pick takes wishes() for a fold. As only one fold runs
+  // at a time, the next FulfilWishes() is for these wishes.
+  void OnWishesTaken() { new_wishes_ = DeltaFoldWishes(); }
+  // Removes the keys of the range after a fold of them has ended. Keys that
+  // were added since OnWishesTaken() stay: the fold has not offered them.
   void FulfilWishes(const KeyRange& range, const Comparator* ucmp);
   // Drops `wishes` as nothing more can be done for them. Does nothing if
   // wishes() has been replaced in the meantime.
@@ -287,6 +291,8 @@ class DeltaJobState {
   // Picks use it without the mutex, so it is replaced, never modified.
   std::shared_ptr<const DeltaFoldWishes> wishes_;
   uint64_t wishes_below_ = 0;
+  // Those of wishes_ that were added since OnWishesTaken().
+  DeltaFoldWishes new_wishes_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -122,6 +122,34 @@ TEST(DeltaJobStateTest, LeftoversWaitForSnapshotsOrAfterFailures) {
   EXPECT_FALSE(jobs.HasWaiting(0));
 }
 
+// A fold fulfils the wishes that it was given, in its range. Wishes that come
+// while it runs stay.
+TEST(DeltaJobStateTest, FoldFulfilsOnlyTheWishesThatWereTaken) {
+  const Comparator* const ucmp = BytewiseComparator();
+  const auto wish = [ucmp](const char* key) {
+    DeltaFoldWishes wishes;
+    wishes.Add(key, ucmp);
+    return wishes;
+  };
+  DeltaJobState jobs;
+  jobs.AddWishes(wish("a"), /*below=*/5, ucmp);
+  jobs.AddWishes(wish("c"), /*below=*/6, ucmp);
+  jobs.AddWishes(wish("x"), /*below=*/6, ucmp);
+  jobs.OnWishesTaken();
+  jobs.AddWishes(wish("b"), /*below=*/7, ucmp);
+  jobs.AddWishes(wish("c"), /*below=*/7, ucmp);
+  jobs.FulfilWishes({"", "d"}, ucmp);
+  ASSERT_NE(nullptr, jobs.wishes());
+  EXPECT_FALSE(jobs.wishes()->Contains("a", ucmp));
+  EXPECT_TRUE(jobs.wishes()->Contains("b", ucmp));
+  EXPECT_TRUE(jobs.wishes()->Contains("c", ucmp));
+  EXPECT_TRUE(jobs.wishes()->Contains("x", ucmp));
+  EXPECT_EQ(7, jobs.wishes_below());
+  jobs.OnWishesTaken();
+  jobs.FulfilWishes({}, ucmp);
+  EXPECT_EQ(nullptr, jobs.wishes());
+}
+
 TEST(DeltaJobStateTest, FoldBytesFollowTheLastFold) {
   DeltaJobState jobs;
   const uint64_t first = jobs.fold_bytes();

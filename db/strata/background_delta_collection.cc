@@ -69,6 +69,9 @@ Status DBStrata::BackgroundDeltaCollection::RunMarked(JobContext* job_context) {
 
 Status DBStrata::BackgroundDeltaCollection::Pick() {
   options_ = PickerOptions();
+  if (options_.wishes != nullptr && options_.can_fold) {
+    jobs().OnWishesTaken();
+  }
   const std::vector<DeltaJobState::Collection> running = jobs().Collections();
   was_alone_at_pick_ = running.empty();
   std::shared_ptr<const DeltaBucketIntake> slices = jobs().slices();
