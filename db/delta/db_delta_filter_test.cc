@@ -219,6 +219,47 @@ TEST_F(DBDeltaFilterTest, WishesThatComeDuringAFoldAreNotForgotten) {
   EXPECT_EQ("none", Deltas().Text());
 }
 
+// Wishes for which level 0 has too many files are fulfilled when a compaction
+// of these has ended, also if that has held no value.
+TEST_F(DBDeltaFilterTest, WishesAreFulfilledAfterACompactionOfLevel0) {
+  const ValueFilter filter(RemoveX);
+  Options options = FilterOptions(&filter);
+  options.level0_file_num_compaction_trigger = 2;
+  options.level0_slowdown_writes_trigger = 2;
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("a", "x"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge("a", "1"));
+  ASSERT_OK(Flush());
+  CompactFiles();
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_OK(Put("c", "y"));
+    ASSERT_OK(Flush());
+  }
+  ASSERT_EQ(2, NumTableFilesAtLevel(0));
+  std::atomic<int> num_picks{0};
+  EnableCallBack("DBStrata::BackgroundDeltaCollection::Pick:Begin",
+                 [&](void*) { ++num_picks; });
+  std::atomic<bool> may_compact{false};
+  const auto has_compacted =
+      EnableCallBackOnce("CompactionJob::Run():Start", [&](void*) {
+        EXPECT_TRUE(WaitUntil([&] { return may_compact.load(); }));
+      });
+  EXPECT_OK(db_->EnableAutoCompaction({db_->DefaultColumnFamily()}));
+  EXPECT_TRUE(WaitUntil([&] {
+    const InstrumentedMutexLock lock(dbfull()->mutex());
+    return num_picks > 0 && Family()->delta_store()->jobs().IsIdle();
+  }));
+  EXPECT_EQ(1, NumOperands("a"));
+  may_compact = true;
+  EXPECT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_TRUE(*has_compacted);
+  DisableCallBacks();
+  EXPECT_EQ(0, NumOperands("a"));
+  CompactFiles();
+  EXPECT_EQ((Map{{"c", "y"}}), All());
+}
+
 // A key that the filter waits for is folded later if it cannot be folded now.
 TEST_F(DBDeltaFilterTest, FoldIsRepeatedIfTheValueCannotBeRead) {
   const ValueFilter filter(RemoveX);

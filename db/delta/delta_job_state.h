@@ -73,6 +73,7 @@ class DeltaJobState {
     assert(!is_picking_);
     is_picking_ = true;
     is_collection_due_ = false;
+    wishes_wait_ = false;
   }
   void EndPick() {
     assert(is_picking_);
@@ -206,6 +207,12 @@ class DeltaJobState {
     }
   }
 
+  // True if the last pick had to leave wishes() because no fold might begin. No
+  // job need be running whose end makes a collection due, so
+  // DBStrata::ScheduleDeltaJobs() asks until a fold may begin.
+  bool wishes_wait() const { return wishes_wait_; }
+  void SetWishesWait() { wishes_wait_ = true; }
+
   // ---- Damage: what jobs have failed to read because of Corruption. Files
   // pile up behind it, and slower writes would not help.
 
@@ -293,6 +300,7 @@ class DeltaJobState {
   uint64_t wishes_below_ = 0;
   // Those of wishes_ that were added since OnWishesTaken().
   DeltaFoldWishes new_wishes_;
+  bool wishes_wait_ = false;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -150,6 +150,18 @@ TEST(DeltaJobStateTest, FoldFulfilsOnlyTheWishesThatWereTaken) {
   EXPECT_EQ(nullptr, jobs.wishes());
 }
 
+TEST(DeltaJobStateTest, WishesWaitUntilTheNextPick) {
+  DeltaJobState jobs;
+  EXPECT_FALSE(jobs.wishes_wait());
+  jobs.BeginPick();
+  jobs.SetWishesWait();
+  jobs.EndPick();
+  EXPECT_TRUE(jobs.wishes_wait());
+  EXPECT_FALSE(jobs.is_collection_due());
+  jobs.BeginPick();
+  EXPECT_FALSE(jobs.wishes_wait());
+}
+
 TEST(DeltaJobStateTest, FoldBytesFollowTheLastFold) {
   DeltaJobState jobs;
   const uint64_t first = jobs.fold_bytes();

@@ -109,6 +109,9 @@ Status DBStrata::BackgroundDeltaCollection::EndWithoutPick(const Status& s) {
       DeltaPicker::CanFulfil(options_, *run_->deltas())) {
     jobs().DropWishes(options_.wishes);
   }
+  if (options_.wishes != nullptr && !options_.can_fold) {
+    jobs().SetWishesWait();
+  }
   jobs().EndPick();
   run_.reset();
   if (!s.ok()) {

@@ -47,6 +47,12 @@ bool DBStrata::BackgroundDeltaJob::MustWaitForCompactions(
           cfd->compaction_picker()->IsCompactionInProgress());
 }
 
+bool DBStrata::BackgroundDeltaJob::MayFoldWishes(ColumnFamilyData* cfd) {
+  // Wishes wait for level 0 only.
+  return !cfd->delta_store()->jobs().IsFolding() &&
+         !MustWaitForCompactions(cfd);
+}
+
 DeltaPicker::Options DBStrata::BackgroundDeltaJob::PickerOptions(
     DBStrata* strata, ColumnFamilyData* cfd) {
   strata->db_->mutex_.AssertHeld();
@@ -67,8 +73,7 @@ DeltaPicker::Options DBStrata::BackgroundDeltaJob::PickerOptions(
   options.paths =
       DeltaPicker::Paths::By(cf_options, cfd->ioptions().num_levels);
   if (options.wishes != nullptr) {
-    // Wishes wait for level 0 only.
-    options.can_fold = !jobs.IsFolding() && !MustWaitForCompactions(cfd);
+    options.can_fold = MayFoldWishes(cfd);
   }
   if (DrainsDeltas(*cfd)) {
     options.drain = true;

@@ -82,6 +82,15 @@ void DBStrata::ScheduleDeltaJobs(ColumnFamilyData* cfd) {
         cfd->delta_store()->holds()->Take(),
         db_->versions_->current_next_file_number());
   }
+  if (jobs.wishes_wait()) {
+    if (BackgroundDeltaJob::MayFoldWishes(cfd)) {
+      jobs.SetCollectionDue();
+    } else {
+      // The next call asks again. A compaction for which they wait need not
+      // leave anything that makes jobs due.
+      SetDeltaJobsDue();
+    }
+  }
   // The end of a job makes it due again where there is no room now.
   const int max_jobs =
       BackgroundDeltaJob::MaxJobs(db_->mutable_db_options_.max_background_jobs);
