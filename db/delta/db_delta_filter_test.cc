@@ -28,6 +28,7 @@
 #include "test_util/strata/delta_db_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/strata/test_threads_test_util.h"
+#include "util/defer.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -288,6 +289,80 @@ TEST_F(DBDeltaFilterTest, FoldIsRepeatedIfTheValueCannotBeRead) {
   ASSERT_TRUE(Deltas().Read("a").empty());
   CompactFiles();
   ASSERT_EQ((Map{}), All());
+}
+
+// A fold of wished keys that was given up is tried again when some time has
+// passed, also in an idle DB. Until then jobs do without a fold.
+TEST_F(DBDeltaFilterTest, FoldThatWasGivenUpIsNotRepeatedAtOnce) {
+  const auto clock = std::make_shared<MockSystemClock>(env_->GetSystemClock());
+  clock->SetCurrentTime(1600000000);
+  const std::unique_ptr<Env> env(new CompositeEnvWrapper(env_, clock));
+  const Defer close([this] {
+    Close();
+    last_options_.env = env_;
+  });
+  const ValueFilter filter(RemoveX);
+  Options options = FilterOptions(nullptr);
+  options.env = env.get();
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("a", "x"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge("a", "1"));
+  ASSERT_OK(ForceCompaction());
+  ASSERT_EQ(1, Stat("buckets"));
+  options.compaction_filter = &filter;
+  Reopen(options);
+  CompactFiles();
+  std::atomic<int> num_folds{0};
+  EnableCallBack("DeltaFoldCommit::Write:Validated", [&](void* arg) {
+    if (++num_folds == 1) {
+      *static_cast<Status*>(arg) = Status::TryAgain("injected");
+    }
+  });
+  ASSERT_OK(db_->EnableAutoCompaction({db_->DefaultColumnFamily()}));
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_EQ(1, num_folds);
+  EXPECT_EQ(1, NumOperands("a"));
+  // The bucket takes in other operands meanwhile.
+  const uint64_t num_collected = Ticker(DELTA_BUCKETS_COLLECTED);
+  for (size_t i = 0; i < DeltaPicker::kMaxFlushed; ++i) {
+    ASSERT_OK(Merge("b", std::string(300 << 10, 'b')));
+    ASSERT_OK(Flush());
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  }
+  EXPECT_LT(num_collected, Ticker(DELTA_BUCKETS_COLLECTED));
+  EXPECT_EQ(1, num_folds);
+  clock->SleepForMicroseconds(
+      static_cast<int>(DeltaJobBackoff::kFirstRetryMicros));
+  dbfull()->TriggerPeriodicCompaction();
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  DisableCallBacks();
+  EXPECT_EQ(2, num_folds);
+  EXPECT_EQ(0, NumOperands("a"));
+  CompactFiles();
+  EXPECT_EQ("NOT_FOUND", Get("a"));
+}
+
+// CompactRange() has to fold everything before it compacts, so it tries again
+// at once.
+TEST_F(DBDeltaFilterTest, CompactRangeRepeatsAFoldThatWasGivenUp) {
+  const ValueFilter filter(RemoveX);
+  DestroyAndReopen(FilterOptions(&filter));
+  ASSERT_OK(Put("a", "x"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge("a", "1"));
+  ASSERT_OK(Flush());
+  std::atomic<int> num_folds{0};
+  EnableCallBack("DeltaFoldCommit::Write:Validated", [&](void* arg) {
+    if (++num_folds <= 3) {
+      *static_cast<Status*>(arg) = Status::TryAgain("injected");
+    }
+  });
+  EXPECT_OK(ForceCompaction());
+  DisableCallBacks();
+  EXPECT_EQ(4, num_folds);
+  EXPECT_EQ((Map{}), All());
+  EXPECT_EQ("none", Deltas().Text());
 }
 
 // Without delta files, CompactRange() has nothing to fold, and leaves no wish

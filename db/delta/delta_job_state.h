@@ -110,7 +110,16 @@ class DeltaJobState {
   // since the last fold that was given up because of an interfering change. A
   // fold that begins earlier would probably waste its work again.
   bool MayFold() const { return folds_to_skip_ == 0 && !IsFolding(); }
-  void OnFoldGivenUp() { folds_to_skip_ = kFoldsToSkip; }
+  // The same for keys that are wished for: enough time must have passed, as in
+  // an idle DB no other job succeeds.
+  bool MayFoldWishes(uint64_t now_micros) const {
+    return fold_backoff_.MayRun(now_micros) && !IsFolding();
+  }
+  void OnFoldGivenUp(uint64_t now_micros) {
+    folds_to_skip_ = kFoldsToSkip;
+    fold_backoff_.OnFailure(now_micros);
+  }
+  void OnFoldCommitted() { fold_backoff_.OnSuccess(fold_backoff_.failures()); }
   bool IsIdle() const {
     return !is_merging_ && !is_picking_ && collections_.empty();
   }
@@ -288,6 +297,7 @@ class DeltaJobState {
   DeltaJobBackoff merge_backoff_;
   DeltaJobBackoff collection_backoff_;
   uint32_t folds_to_skip_ = 0;
+  DeltaJobBackoff fold_backoff_;
   Leftovers leftovers_;
   DeltaDamage damage_;
   bool is_merge_damaged_ = false;

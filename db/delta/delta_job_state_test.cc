@@ -88,12 +88,34 @@ TEST(DeltaJobStateTest, MergesAndCollectionsBackOffIndependently) {
 
 TEST(DeltaJobStateTest, SkipsFoldsAfterOneWasGivenUp) {
   DeltaJobState jobs;
-  jobs.OnFoldGivenUp();
+  jobs.OnFoldGivenUp(/*now_micros=*/0);
   for (uint32_t i = 0; i < DeltaJobState::kFoldsToSkip; ++i) {
     EXPECT_FALSE(jobs.MayFold());
     jobs.OnSuccess();
   }
   EXPECT_TRUE(jobs.MayFold());
+}
+
+// Wishes do not wait until jobs have succeeded, but for some time, which grows
+// until a fold is committed.
+TEST(DeltaJobStateTest, WishesWaitAfterAFoldWasGivenUp) {
+  constexpr uint64_t kFirst = DeltaJobBackoff::kFirstRetryMicros;
+  DeltaJobState jobs;
+  EXPECT_TRUE(jobs.MayFoldWishes(0));
+  jobs.OnFoldGivenUp(/*now_micros=*/5);
+  for (uint32_t i = 0; i < DeltaJobState::kFoldsToSkip; ++i) {
+    jobs.OnSuccess();
+  }
+  EXPECT_FALSE(jobs.MayFoldWishes(kFirst));
+  EXPECT_TRUE(jobs.MayFoldWishes(kFirst + 5));
+  jobs.OnFoldGivenUp(/*now_micros=*/5);
+  EXPECT_FALSE(jobs.MayFoldWishes(kFirst + 5));
+  jobs.OnFoldCommitted();
+  EXPECT_TRUE(jobs.MayFoldWishes(5));
+  DeltaJobState::Collection collection;
+  collection.is_folding = true;
+  jobs.BeginCollection(collection);
+  EXPECT_FALSE(jobs.MayFoldWishes(5));
 }
 
 TEST(DeltaJobStateTest, LeftoversWaitForSnapshotsOrAfterFailures) {

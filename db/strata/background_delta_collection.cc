@@ -273,6 +273,9 @@ void DBStrata::BackgroundDeltaCollection::NoteSuccess() {
   }
   const DeltaEdit::KeyRange range{pick_.plan.begin, pick_.plan.end};
   jobs().damage().Remove(range, cfd()->user_comparator());
+  if (folder_ != nullptr) {
+    jobs().OnFoldCommitted();
+  }
   if (folder_ != nullptr && folder_->stats().keys_folded > 0) {
     jobs().OnFolded(folder_->stats().keys_folded, folder_->stats().bytes_folded,
                     folder_->max_bytes(), folder_->stats().full);
@@ -343,7 +346,7 @@ Status DBStrata::BackgroundDeltaCollection::End(Status s,
     // Another job came between the fold and the files that it has read. Nothing
     // was wrong, and the next job does without a fold. A drain cannot do so,
     // but each of its folds fails only if another job has come again.
-    jobs().OnFoldGivenUp();
+    jobs().OnFoldGivenUp(db_->immutable_db_options_.clock->NowMicros());
     ++request_->folds_given_up;
     return Status::OK();
   }

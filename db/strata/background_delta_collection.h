@@ -28,7 +28,9 @@ namespace ROCKSDB_NAMESPACE {
 //    family selects at a time (DeltaJobState::BeginPick()).
 // 2. All buckets may be dropped only if no other job has some of them, and none
 //    begins before the edit is committed.
-// 3. A fold that is given up is no failure. The next job does without one.
+// 3. A fold that is given up is no failure. The next job in the background does
+//    without one, unless it drains, and so do jobs for wishes until some time
+//    has passed (DeltaJobState::MayFoldWishes()).
 class DBStrata::BackgroundDeltaCollection : public BackgroundDeltaJob {
  public:
   // request: see BackgroundDeltaJob.

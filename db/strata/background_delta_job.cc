@@ -47,9 +47,10 @@ bool DBStrata::BackgroundDeltaJob::MustWaitForCompactions(
           cfd->compaction_picker()->IsCompactionInProgress());
 }
 
-bool DBStrata::BackgroundDeltaJob::MayFoldWishes(ColumnFamilyData* cfd) {
-  // Wishes wait for level 0 only.
-  return !cfd->delta_store()->jobs().IsFolding() &&
+bool DBStrata::BackgroundDeltaJob::MayFoldWishes(DBStrata* strata,
+                                                 ColumnFamilyData* cfd) {
+  return cfd->delta_store()->jobs().MayFoldWishes(
+             strata->db_->immutable_db_options_.clock->NowMicros()) &&
          !MustWaitForCompactions(cfd);
 }
 
@@ -73,7 +74,7 @@ DeltaPicker::Options DBStrata::BackgroundDeltaJob::PickerOptions(
   options.paths =
       DeltaPicker::Paths::By(cf_options, cfd->ioptions().num_levels);
   if (options.wishes != nullptr) {
-    options.can_fold = MayFoldWishes(cfd);
+    options.can_fold = MayFoldWishes(strata, cfd);
   }
   if (DrainsDeltas(*cfd)) {
     options.drain = true;
@@ -91,6 +92,11 @@ DeltaPicker::Options DBStrata::BackgroundDeltaJob::PickerOptions(
   DeltaPicker::Options options = PickerOptions(strata, cfd);
   options.force_below = request.force_below;
   options.moves_all = options.paths->sorted == request.sorted_path_id;
+  if (options.wishes != nullptr && options.force_below > 0) {
+    // The call must end, so it tries again at once, up to kMaxFoldsGivenUp.
+    options.can_fold =
+        !cfd->delta_store()->jobs().IsFolding() && !MustWaitForCompactions(cfd);
+  }
   if (request.folds_given_up >= kMaxFoldsGivenUp) {
     options.can_fold = false;
     options.wishes.reset();

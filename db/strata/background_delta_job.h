@@ -74,9 +74,9 @@ class DBStrata::BackgroundDeltaJob : public BackgroundJob {
   // files of unlike sizes as they are.)
   // REQUIRES: DB mutex held.
   static bool MustWaitForCompactions(ColumnFamilyData* cfd);
-  // Returns true if a fold of wishes may begin.
+  // Returns true if a job in the background may begin a fold of wishes.
   // REQUIRES: DB mutex held; the column family has a delta store.
-  static bool MayFoldWishes(ColumnFamilyData* cfd);
+  static bool MayFoldWishes(DBStrata* strata, ColumnFamilyData* cfd);
   // Returns the options of a job in the background.
   // REQUIRES: DB mutex held; the column family has a delta store.
   static DeltaPicker::Options PickerOptions(DBStrata* strata,

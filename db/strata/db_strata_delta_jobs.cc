@@ -83,7 +83,7 @@ void DBStrata::ScheduleDeltaJobs(ColumnFamilyData* cfd) {
         db_->versions_->current_next_file_number());
   }
   if (jobs.wishes_wait()) {
-    if (BackgroundDeltaJob::MayFoldWishes(cfd)) {
+    if (BackgroundDeltaJob::MayFoldWishes(this, cfd)) {
       jobs.SetCollectionDue();
     } else {
       // The next call asks again. A compaction for which they wait need not
