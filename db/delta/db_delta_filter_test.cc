@@ -16,6 +16,7 @@
 
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
+#include "db/delta/delta_bucket_table.h"
 #include "db/delta/delta_job_backoff.h"
 #include "db/delta/delta_job_state.h"
 #include "db/delta/delta_picker.h"
@@ -259,6 +260,57 @@ TEST_F(DBDeltaFilterTest, WishesAreFulfilledAfterACompactionOfLevel0) {
   EXPECT_EQ(0, NumOperands("a"));
   CompactFiles();
   EXPECT_EQ((Map{{"c", "y"}}), All());
+}
+
+// An operand is folded for the filter although its block counts for another
+// bucket, so that its own one seems to have nothing to take in.
+TEST_F(DBDeltaFilterTest, WishInABucketWithoutEstimatedIntakeIsFulfilled) {
+  constexpr int kNumKeys = 200;
+  const auto key_of = [](int i) { return "k" + std::to_string(1000 + i); };
+  const ValueFilter filter(RemoveX);
+  Options options = FilterOptions(nullptr);
+  options.delta_bucket_size = 4096;
+  DestroyAndReopen(options);
+  for (int i = 0; i < kNumKeys; ++i) {
+    ASSERT_OK(Merge(key_of(i), std::string(100, 'm')));
+  }
+  ASSERT_OK(ForceCompaction());
+  ASSERT_LE(3, Stat("buckets"));
+  // Values hide all operands of the first bucket.
+  std::string second_bucket;
+  {
+    const InstrumentedMutexLock lock(dbfull()->mutex());
+    const DeltaBucketTable& buckets =
+        Family()->current()->storage_info()->delta()->Buckets();
+    second_bucket =
+        buckets.LowerBound(buckets.Next(buckets.Begin())).ToString();
+  }
+  for (int i = 0; key_of(i) < second_bucket; ++i) {
+    ASSERT_OK(Put(key_of(i), "y"));
+  }
+  ASSERT_OK(ForceCompaction());
+  {
+    const InstrumentedMutexLock lock(dbfull()->mutex());
+    const DeltaBucketTable& buckets =
+        Family()->current()->storage_info()->delta()->Buckets();
+    ASSERT_LE(3, buckets.size());
+    ASSERT_EQ(0, buckets.State(buckets.Begin()).extent_bytes);
+  }
+  const std::string first = key_of(0);
+  const std::string last = key_of(kNumKeys - 1);
+  ASSERT_OK(Put(first, "x"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge(first, "1"));
+  ASSERT_OK(Merge(last, "1"));
+  ASSERT_OK(Flush());
+  options.compaction_filter = &filter;
+  Reopen(options);
+  CompactFiles();
+  RunJobs();
+  EXPECT_EQ(0, NumOperands(first));
+  EXPECT_EQ(2, NumOperands(last));
+  CompactFiles();
+  EXPECT_EQ("NOT_FOUND", Get(first));
 }
 
 // A key that the filter waits for is folded later if it cannot be folded now.

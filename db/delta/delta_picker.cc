@@ -499,7 +499,7 @@ class DeltaPicker::CollectionPicker {
           !IsRequest() && (bucket.slice >= options_.bucket_size ||
                            (bucket.slice >= min_slice &&
                             bucket.slice >= bucket.extent / kSliceDivisor));
-      const bool is_wished = bucket.size() > 0 && IsWished(p);
+      const bool is_wished = IsWished(p);
       bucket.is_misplaced = IsMisplaced(state);
       bucket.is_before_misplaced = state.floor < misplaced_epoch_;
       bucket.is_due = is_full || bucket.is_overdue || bucket.is_to_rewrite ||
@@ -533,9 +533,32 @@ class DeltaPicker::CollectionPicker {
     return range;
   }
 
+  // Returns true if the bucket may have operands of keys that are wished for.
   bool IsWished(Position position) const {
-    return wishes_ != nullptr &&
-           wishes_->Overlaps(RangeOf(position), version_.user_comparator());
+    if (wishes_ == nullptr) {
+      return false;
+    }
+    const DeltaJobState::KeyRange range = RangeOf(position);
+    return wishes_->Overlaps(range, version_.user_comparator()) &&
+           (table_.State(position).HasOperands() ||
+            MayTakeInOperands(range, table_.State(position).floor));
+  }
+
+  // Returns true if a merged file may have operands for the bucket. The
+  // estimate of its intake does not tell: it counts all bytes of a block for
+  // one bucket.
+  bool MayTakeInOperands(const DeltaJobState::KeyRange& range,
+                         uint64_t floor) const {
+    const Comparator* const ucmp = version_.user_comparator();
+    const auto files = version_.RecentFilesAbove(Kind::kOperands, floor);
+    return std::any_of(files.begin(), files.end(), [&](const FilePtr& meta) {
+      const DeltaFileDescription& file = meta->description();
+      return file.tier == Tier::kMerged &&
+             (range.begin.empty() ||
+              ucmp->Compare(file.largest, range.begin) >= 0) &&
+             (!range.end.has_value() ||
+              ucmp->Compare(file.smallest, *range.end) < 0);
+    });
   }
 
   void MarkDamage(Bucket* bucket) const {

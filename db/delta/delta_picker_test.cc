@@ -692,12 +692,12 @@ TEST_F(DeltaPickerTest, WishesFoldTheBucketsOfTheirKeys) {
   EXPECT_FALSE(DeltaPicker::CanFulfil(options_, *version_));
   EXPECT_EQ("none", Pick());
   EXPECT_EQ(1, PickMerge().inputs.size());
-  Merge();
+  const uint64_t merged = Merge();
   SetSlices({0, 0, 0, 0});
   EXPECT_EQ("b-c fold", Pick());
 
   // Keys that are to be folded for other reasons are folded as well.
-  Collect({{"", 100}, {"b", 1001}, {"c", 700}, {"d", 0}}, floor);
+  Collect({{"", 100}, {"b", 1001}, {"c", 700}, {"d", 0}}, merged);
   SetSlices({0, 1000, 0, 0});
   EXPECT_EQ("b-c fold", Pick());
   EXPECT_EQ(33, PickCollection().plan.min_fold_bytes);
@@ -709,6 +709,27 @@ TEST_F(DeltaPickerTest, WishesFoldTheBucketsOfTheirKeys) {
   // A drain folds everything.
   options_.drain = true;
   EXPECT_EQ(nullptr, PickCollection().plan.wishes);
+}
+
+// The estimate of the intake counts a block for one bucket, but other buckets
+// may have keys in it.
+TEST_F(DeltaPickerTest, WishesFoldBucketsWhoseIntakeIsNotEstimated) {
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 100}, {"b", 0}, {"c", 700}, {"zz", 0}}, floor);
+  SetSlices({0, 0, 0, 0});
+  options_.can_fold = true;
+  DeltaFoldWishes wishes;
+  wishes.Add("bx", BytewiseComparator());
+  wishes.Add("zzx", BytewiseComparator());
+  options_.wishes = std::make_shared<DeltaFoldWishes>(wishes);
+  // The buckets have taken in all files.
+  EXPECT_EQ("none", Pick());
+  FlushAndMerge();
+  SetSlices({0, 0, 10, 0});
+  EXPECT_EQ("b-c fold", Pick());
+  // The keys of the file end at "z".
+  running_.push_back({{"b", "c"}, 0, 0, false});
+  EXPECT_EQ("none", Pick());
 }
 
 // Without buckets, wishes make the first partition due.
