@@ -771,6 +771,36 @@ TEST_P(DBDeltaDrainTest, OnlyAKeyWhoseMergeFailsStays) {
   CheckPlain();
 }
 
+// A key whose merge fails does not keep the drain from folding others when the
+// snapshot is released for which these were left by the same jobs.
+TEST_P(DBDeltaDrainTest, ReleasedSnapshotFreesKeysBesideAFailedOne) {
+  DestroyAndReopen(DeltaOptions());
+  FlushOperands(0, 100);
+  const std::string bad = KeyOf(50);
+  const std::string seen = KeyOf(5);
+  ASSERT_OK(Merge(bad, "bad"));
+  ASSERT_OK(Flush());
+  Reopen(PlainOptions(/*auto_jobs=*/false));
+  DoSnapshot();
+  DoMerge(seen, "m");
+  ASSERT_OK(Flush());
+  ASSERT_OK(db_->SetOptions({{"disable_auto_compactions", "false"}}));
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_EQ(2, NumOperands(seen));
+  EXPECT_EQ(2, NumOperands(bad));
+  EXPECT_EQ(4, Stat("operands"));
+  ReleaseSnapshots();
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_EQ(0, NumOperands(seen));
+  EXPECT_EQ(state_[seen], Get(seen));
+  EXPECT_EQ(2, NumOperands(bad));
+  EXPECT_EQ(1, Stat("drain-waiting-files"));
+  // The key can be merged now.
+  DoPut(bad, "good");
+  ASSERT_OK(CompactAll());
+  CheckPlain();
+}
+
 // The drain folds 12 MiB of operands of one key.
 TEST_P(DBDeltaDrainTest, LongChainIsFolded) {
   DestroyAndReopen(DeltaOptions());

@@ -138,7 +138,7 @@ class DeltaJobState {
 
   // ---- The drain: the column family no longer separates deltas.
 
-  // Describes the operands that a fold has left in a file that its job has
+  // Describes the operands that a fold has left in the files that its job has
   // written. The fold is not repeated until it can have another result: when
   // there are more operands for the buckets of the file, or when the following
   // state has changed.
@@ -150,9 +150,11 @@ class DeltaJobState {
     // True if some operands could not be merged. It is unknown when they can.
     bool has_failed = false;
 
+    // If both is true, the release of the snapshots lets the other operands be
+    // folded. What the next fold leaves is its own leftover.
     bool IsWaiting(SequenceNumber earliest_reader) const {
-      return has_failed ||
-             (is_for_snapshots && earliest_reader <= earliest_snapshot);
+      return is_for_snapshots ? earliest_reader <= earliest_snapshot
+                              : has_failed;
     }
   };
   // Leftovers by file number.

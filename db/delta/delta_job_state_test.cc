@@ -134,12 +134,22 @@ TEST(DeltaJobStateTest, LeftoversWaitForSnapshotsOrAfterFailures) {
   EXPECT_FALSE(jobs.HasReleased(50));
   EXPECT_FALSE(jobs.HasWaiting(51));
   EXPECT_TRUE(jobs.HasReleased(51));
-  leftover.has_failed = true;
-  jobs.AddLeftover(3, leftover);
-  EXPECT_TRUE(jobs.HasWaiting(51));
   jobs.DropLeftovers([](uint64_t file) { return file == 2; });
   EXPECT_FALSE(jobs.HasReleased(51));
-  EXPECT_EQ(2, jobs.leftovers().size());
+  EXPECT_EQ(1, jobs.leftovers().size());
+  // A failure does not keep operands of other keys from being tried again.
+  leftover.has_failed = true;
+  jobs.AddLeftover(3, leftover);
+  EXPECT_TRUE(jobs.HasWaitingForSnapshots(50));
+  EXPECT_FALSE(jobs.HasReleased(50));
+  EXPECT_FALSE(jobs.HasWaiting(51));
+  EXPECT_TRUE(jobs.HasReleased(51));
+  // It is unknown when the others can be merged.
+  leftover.is_for_snapshots = false;
+  jobs.AddLeftover(3, leftover);
+  EXPECT_TRUE(jobs.HasWaiting(51));
+  EXPECT_FALSE(jobs.HasWaitingForSnapshots(50));
+  EXPECT_FALSE(jobs.HasReleased(51));
   jobs.ClearLeftovers();
   EXPECT_FALSE(jobs.HasWaiting(0));
 }
