@@ -79,7 +79,10 @@ void DeltaFoldWishes::Shrink(const Comparator* ucmp) {
   range.end = keys_.back();
   keys_.erase(keys_.begin(), std::prev(keys_.end()));
   for (const KeyRange& other : ranges_) {
-    if (other.begin.empty() || ucmp->Compare(other.begin, range.begin) < 0) {
+    // An empty begin is no key: it may be the largest one in the comparator's
+    // order.
+    if (!range.begin.empty() &&
+        (other.begin.empty() || ucmp->Compare(other.begin, range.begin) < 0)) {
       range.begin = other.begin;
     }
     if (!other.end.has_value() ||

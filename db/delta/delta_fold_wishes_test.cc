@@ -91,6 +91,21 @@ TEST_F(DeltaFoldWishesTest, ManyKeysBecomeARange) {
   EXPECT_TRUE(wishes_.empty());
 }
 
+// The empty key is the last one in reverse order, but a range without a begin
+// stays one when others are united with it.
+TEST_F(DeltaFoldWishesTest, UnitedRangeStaysWithoutABegin) {
+  const Comparator* const reverse = ReverseBytewiseComparator();
+  wishes_.AddRange({"", "x"});
+  wishes_.AddRange({"c", "b"});
+  for (size_t i = DeltaFoldWishes::kMaxKeys + 1; i > 0; --i) {
+    wishes_.Add("k" + KeyOf(i), reverse);
+  }
+  EXPECT_TRUE(wishes_.Contains("z", reverse));
+  EXPECT_TRUE(wishes_.Contains("k" + KeyOf(1), reverse));
+  EXPECT_TRUE(wishes_.Contains("bb", reverse));
+  EXPECT_FALSE(wishes_.Contains("b", reverse));
+}
+
 TEST_F(DeltaFoldWishesTest, RandomWishesMatchASet) {
   Random rnd(301);
   std::set<std::string> model;
