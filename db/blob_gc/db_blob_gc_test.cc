@@ -28,6 +28,7 @@
 #include "rocksdb/compaction_filter.h"
 #include "rocksdb/utilities/stackable_db.h"
 #include "test_util/strata/address_map_db_test_util.h"
+#include "test_util/strata/drop_before_edit_test_util.h"
 #include "test_util/strata/retryable_error_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
@@ -1471,6 +1472,24 @@ TEST_F(DBBlobGcTest, DroppedColumnFamilyEndsTheJob) {
     env_->SleepForMicroseconds(10000);
   }
   ASSERT_TRUE(FilesOnDisk(kBlobFile).empty());
+}
+
+// The same holds if the edit of the job is in the queue for the MANIFEST.
+TEST_F(DBBlobGcTest, DroppedColumnFamilyEndsTheJobBeforeItsEdit) {
+  ASSERT_NO_FATAL_FAILURE(OpenWithGarbageInAnotherFamily());
+  Wait();
+  DropBeforeEdit drop(db_.get(), handles_[1], "BlobGcStorage::Publish:Swapped",
+                      /*in_group=*/false);
+  const Status s =
+      db_->CollectBlobGarbage(CollectBlobGarbageOptions(), handles_[1]);
+  EXPECT_TRUE(s.IsColumnFamilyDropped()) << s.ToString();
+  EXPECT_TRUE(drop.End());
+  for (int key = 0; key < kKeys; ++key) {
+    ASSERT_EQ(ValueOf(key, key % 2 == 0 ? 1 : 0), Get(1, Key(key)));
+  }
+  ASSERT_OK(db_->DestroyColumnFamilyHandle(handles_[1]));
+  handles_.pop_back();
+  WaitFor([&] { return FilesOnDisk(kBlobFile).empty(); });
 }
 
 // If one value in fifty is never overwritten and the others are overwritten

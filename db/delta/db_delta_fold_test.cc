@@ -4,6 +4,7 @@
 // Folds of merge operands into values in real databases: the answers of
 // readers, and events during a fold.
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -28,6 +29,7 @@
 #include "rocksdb/convenience.h"
 #include "rocksdb/wide_columns.h"
 #include "test_util/strata/delta_fold_db_test_util.h"
+#include "test_util/strata/drop_before_edit_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
@@ -668,6 +670,42 @@ TEST_P(DBDeltaFoldTest, FoldInADroppedFamilyIsGivenUp) {
   EXPECT_TRUE(Collect(1).IsColumnFamilyDropped());
   EXPECT_EQ(0, NumFolded());
   // The handle can still read the family.
+  EXPECT_EQ(Long("base") + ",1", Get(1, "k"));
+  ASSERT_OK(db_->DestroyColumnFamilyHandle(handles_[1]));
+  handles_.pop_back();
+  CheckFiles();
+}
+
+// The same holds if the edit of the fold is in the queue for the MANIFEST. Its
+// files are deleted.
+TEST_P(DBDeltaFoldTest, FoldWithoutAnEditInADroppedFamilyIsGivenUp) {
+  const Options options = DeltaOptions();
+  DestroyAndReopen(options);
+  CreateAndReopenWithCF({"other"}, options);
+  ASSERT_OK(Put(1, "k", Long("base")));
+  ASSERT_OK(Flush(1));
+  ASSERT_OK(Merge(1, "k", "1"));
+  ASSERT_OK(Flush(1));
+  ForceFolds();
+  DropBeforeEdit drop(db_.get(), handles_[1],
+                      "DBStrata::BeginDeltaFold:Entered", /*in_group=*/false);
+  std::map<FileType, std::set<uint64_t>> before;
+  EnableCallBackOnce(
+      "DBStrata::BackgroundDeltaCollection::Write:Begin", [&](void*) {
+        for (const FileType type : {kTableFile, kBlobFile, kDeltaFile}) {
+          before[type] = FilesOnDisk(type);
+        }
+      });
+  EXPECT_TRUE(Collect(1).IsColumnFamilyDropped());
+  EXPECT_TRUE(drop.End());
+  EXPECT_EQ(0, NumFolded());
+  EXPECT_EQ(3, before.size());
+  for (const auto& [type, files] : before) {
+    const std::set<uint64_t> after = FilesOnDisk(type);
+    EXPECT_TRUE(
+        std::includes(files.begin(), files.end(), after.begin(), after.end()))
+        << type;
+  }
   EXPECT_EQ(Long("base") + ",1", Get(1, "k"));
   ASSERT_OK(db_->DestroyColumnFamilyHandle(handles_[1]));
   handles_.pop_back();

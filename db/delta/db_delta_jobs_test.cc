@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -27,6 +28,7 @@
 #include "port/stack_trace.h"
 #include "rocksdb/snapshot.h"
 #include "test_util/strata/delta_db_test_util.h"
+#include "test_util/strata/drop_before_edit_test_util.h"
 #include "test_util/strata/retryable_error_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/strata/test_threads_test_util.h"
@@ -1107,6 +1109,50 @@ TEST_F(DBDeltaJobsTest, JobOfADroppedFamilyEnds) {
     ASSERT_OK(dbfull()->TEST_WaitForCompact());
     Reopen(options);
     Check();
+  }
+}
+
+// The files of a job are deleted at its end if the family is dropped while the
+// edit is in the queue for the MANIFEST.
+TEST_F(DBDeltaJobsTest, FilesWithoutAnEditOfADroppedFamilyAreDeleted) {
+  for (const bool is_merge : {false, true}) {
+    for (const bool in_group : {false, true}) {
+      SCOPED_TRACE(is_merge);
+      SCOPED_TRACE(in_group);
+      Options options = DeltaOptions();
+      DestroyAndReopen(options);
+      state_.clear();
+      FlushOperands(0, 10);
+      ColumnFamilyHandle* handle = nullptr;
+      ASSERT_OK(db_->CreateColumnFamily(options, "other", &handle));
+      for (int flush = 0; flush < 2; ++flush) {
+        for (uint32_t i = 0; i < 100; ++i) {
+          ASSERT_OK(db_->Merge(WriteOptions(), handle, KeyOf(i), "value"));
+        }
+        ASSERT_OK(db_->Flush(FlushOptions(), handle));
+      }
+      DropBeforeEdit drop(db_.get(), handle,
+                          is_merge ? kBeforeMergeEdit : kBeforeCollectionEdit,
+                          in_group);
+      std::set<uint64_t> before;
+      EnableCallBackOnce(
+          is_merge ? "DBStrata::BackgroundDeltaMerge::Write:Begin"
+                   : "DBStrata::BackgroundDeltaCollection::Write:Begin",
+          [&](void*) { before = FilesOnDisk(kDeltaFile); });
+      EXPECT_TRUE(
+          db_->CompactRange(CompactRangeOptions(), handle, nullptr, nullptr)
+              .IsColumnFamilyDropped());
+      EXPECT_TRUE(drop.End());
+      const std::set<uint64_t> after = FilesOnDisk(kDeltaFile);
+      EXPECT_TRUE(std::includes(before.begin(), before.end(), after.begin(),
+                                after.end()));
+      std::string value;
+      EXPECT_OK(db_->Get(ReadOptions(), handle, KeyOf(1), &value));
+      EXPECT_EQ("value,value", value);
+      ASSERT_OK(db_->DestroyColumnFamilyHandle(handle));
+      CheckFiles();
+      Check();
+    }
   }
 }
 

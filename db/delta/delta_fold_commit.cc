@@ -290,6 +290,9 @@ void DeltaFoldCommit::Close(const Status& status) {
   }
   ColumnFamilyData* const cfd = context_.cfd;
   committed_ = status.ok();
+  if (status.IsColumnFamilyDropped()) {
+    is_in_edit_ = false;  // the edit was not written
+  }
   if (mapping_ != nullptr) {
     mapping_->Close();
     if (has_file()) {

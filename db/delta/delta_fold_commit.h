@@ -155,8 +155,10 @@ class DeltaFoldCommit {
   // REQUIRES: Close() was called.
   bool committed() const { return committed_; }
 
-  // Deletes the files, the job's first, if AddTo() was not called. Files that
-  // an edit names are left to the next full scan, as the edit may be committed.
+  // Deletes the files, the job's first, if AddTo() was not called, or if the
+  // edit was not written because the column family was dropped. Other files
+  // that an edit names are left to the next full scan, as the edit may be
+  // committed.
   // REQUIRES: Close() was called; if the edit is committed, a SuperVersion with
   // it was installed; DB mutex not held.
   void Settle();

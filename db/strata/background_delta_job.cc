@@ -136,9 +136,13 @@ Status DBStrata::BackgroundDeltaJob::Run(JobContext* job_context) {
   db_->ReleaseFileNumberFromPendingOutputs(pending_outputs);
   // The job ends here. FindObsoleteFiles() may close a WAL.
   ThreadStatusUtil::ResetThreadStatus();
-  db_->FindObsoleteFiles(job_context, !s.ok() && !s.IsShutdownInProgress() &&
-                                          !s.IsColumnFamilyDropped() &&
-                                          !s.IsIncomplete());
+  // An edit in the commit group of another family has the status of the group,
+  // but is left out if its own family was dropped before.
+  const bool may_be_left_out = tried_to_commit_ && cfd()->IsDropped();
+  db_->FindObsoleteFiles(
+      job_context,
+      may_be_left_out || (!s.ok() && !s.IsShutdownInProgress() &&
+                          !s.IsColumnFamilyDropped() && !s.IsIncomplete()));
   return s;
 }
 
@@ -171,9 +175,12 @@ Status DBStrata::BackgroundDeltaJob::Commit(VersionEdit* edit) {
   tried_to_commit_ = true;
   const ReadOptions read_options(Env::IOActivity::kCompaction);
   const WriteOptions write_options(Env::IOActivity::kCompaction);
-  return db_->versions_->LogAndApply(cfd(), read_options, write_options, edit,
-                                     &db_->mutex_,
-                                     db_->directories_.GetDbDir());
+  const Status s =
+      db_->versions_->LogAndApply(cfd(), read_options, write_options, edit,
+                                  &db_->mutex_, db_->directories_.GetDbDir());
+  // With this status alone the edit was certainly not written.
+  tried_to_commit_ = !s.IsColumnFamilyDropped();
+  return s;
 }
 
 void DBStrata::BackgroundDeltaJob::Count(const DeltaMergePass::Stats& stats,

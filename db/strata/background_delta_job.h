@@ -141,7 +141,7 @@ class DBStrata::BackgroundDeltaJob : public BackgroundJob {
   std::optional<DeltaJobRun> run_;
   bool found_ = false;
   bool waits_for_others_ = false;
-  // Commit() was called.
+  // The edit was given to Commit(), and may have been committed.
   bool tried_to_commit_ = false;
 
  private:
