@@ -158,6 +158,7 @@ STRATA_LIB = \
   db/scan_sort/level0_debt.cc \
   db/scan_sort/scan_debts.cc \
   db/scan_sort/scan_meter.cc \
+  db/strata/atomic_group_numbering.cc \
   db/strata/background_blob_gc.cc \
   db/strata/background_delta_collection.cc \
   db/strata/background_delta_job.cc \
@@ -469,6 +470,7 @@ STRATA_TEST_MAIN = \
   db/scan_sort/level0_debt_test.cc \
   db/scan_sort/scan_debts_test.cc \
   db/strata/atomic_flush_install_test.cc \
+  db/strata/atomic_group_numbering_test.cc \
   db/strata/background_job_scheduler_test.cc \
   db/strata/db_durable_names_test.cc \
   db/strata/db_flush_request_test.cc \

@@ -65,10 +65,11 @@ class RefusedEditTest : public DBTestBase {
   }
 
 #ifndef NDEBUG
-  // Logs the edits as one group: they are queued in this order while the
-  // MANIFEST is written for another edit.
-  std::vector<Result> LogTogether(const std::vector<VersionEdit*>& edits) {
-    std::vector<Result> results(edits.size());
+  // Calls each of `later` in a thread of its own while the first edit of
+  // `first` is written to the MANIFEST. Each of them logs one list of edits;
+  // these are queued in this order and are tried as one group.
+  void LogBehind(const std::function<void()>& first,
+                 const std::vector<std::function<void()>>& later) {
     std::vector<port::Thread> threads;
     std::atomic<size_t> num_queued{0};
     SyncPoint::GetInstance()->SetCallBack(
@@ -79,23 +80,38 @@ class RefusedEditTest : public DBTestBase {
     SyncPoint::GetInstance()->SetCallBack(
         "VersionSet::LogAndApply:WriteManifest", [&](void*) {
           if (!threads.empty()) {
-            return;  // This call writes one of `edits`.
+            return;  // This call writes an edit of `later`.
           }
-          for (size_t i = 0; i < edits.size(); ++i) {
+          for (const std::function<void()>& log : later) {
             const size_t before = num_queued.load();
-            threads.emplace_back(
-                [this, i, &edits, &results] { results[i] = Log(edits[i]); });
+            threads.emplace_back(log);
             num_queued.wait(before);
           }
         });
     SyncPoint::GetInstance()->EnableProcessing();
-    VersionEdit first;
-    EXPECT_TRUE(Log(&first).ok());
+    first();
     for (port::Thread& thread : threads) {
       thread.join();
     }
     DisableCallBacks();
-    EXPECT_EQ(edits.size() + 1, num_queued.load());
+    EXPECT_EQ(later.size() + 1, num_queued.load());
+  }
+
+  // Logs the edits as one group: they are queued in this order while the
+  // MANIFEST is written for another edit.
+  std::vector<Result> LogTogether(const std::vector<VersionEdit*>& edits) {
+    std::vector<Result> results(edits.size());
+    std::vector<std::function<void()>> later;
+    for (size_t i = 0; i < edits.size(); ++i) {
+      later.emplace_back(
+          [this, i, &edits, &results] { results[i] = Log(edits[i]); });
+    }
+    LogBehind(
+        [this] {
+          VersionEdit first;
+          EXPECT_TRUE(Log(&first).ok());
+        },
+        later);
     return results;
   }
 #endif  // !NDEBUG
@@ -177,6 +193,64 @@ TEST_F(RefusedEditTest, RefusedEditFailsItsLeaderButNotALaterEdit) {
   ASSERT_TRUE(results[1].IsCorruption());
   ASSERT_TRUE(results[2].ok());
   CheckFlush();
+}
+
+// The edits of an atomic group wait behind the drop of one of its families, and
+// are tried twice: first in one group with an edit that the edit before them
+// makes impossible.
+TEST_F(RefusedEditTest, AtomicGroupKeepsItsNumbersWhenItIsTriedAgain) {
+  Options options = CurrentOptions();
+  options.disable_auto_compactions = true;
+  CreateAndReopenWithCF({"first", "dropped", "last"}, options);
+  ASSERT_OK(Put("key", "value"));
+  ASSERT_OK(Flush());
+  std::vector<LiveFileMetaData> files;
+  db_->GetLiveFilesMetaData(&files);
+  ASSERT_EQ(1, files.size());
+
+  VersionEdit deletion;
+  deletion.DeleteFile(/*level=*/0, files[0].file_number);
+  VersionEdit same_deletion;
+  same_deletion.DeleteFile(/*level=*/0, files[0].file_number);
+  VersionEdit members[3];
+  autovector<ColumnFamilyData*> cfds;
+  autovector<autovector<VersionEdit*>> edit_lists;
+  for (size_t i = 0; i < 3; ++i) {
+    cfds.push_back(
+        static_cast<ColumnFamilyHandleImpl*>(handles_[i + 1])->cfd());
+    members[i].SetColumnFamily(cfds[i]->GetID());
+    members[i].MarkAtomicGroup(static_cast<uint32_t>(2 - i));
+    autovector<VersionEdit*> edit_list;
+    edit_list.push_back(&members[i]);
+    edit_lists.push_back(edit_list);
+  }
+
+  // The sizes of the atomic groups that are written.
+  std::vector<size_t> sizes;
+  SyncPoint::GetInstance()->SetCallBack(
+      "VersionSet::ProcessManifestWrites:CheckOneAtomicGroup", [&](void* arg) {
+        sizes.push_back(static_cast<std::vector<VersionEdit*>*>(arg)->size());
+      });
+  Result of_deletion;
+  Result of_same_deletion;
+  Status of_group;
+  LogBehind([&] { ASSERT_OK(db_->DropColumnFamily(handles_[2])); },
+            {[&] { of_deletion = Log(&deletion); },
+             [&] {
+               InstrumentedMutexLock lock(dbfull()->mutex());
+               of_group = dbfull()->GetVersionSet()->LogAndApply(
+                   cfds, ReadOptions(), WriteOptions(), edit_lists,
+                   dbfull()->mutex(), /*dir_contains_current_file=*/nullptr,
+                   /*new_descriptor_log=*/false, /*new_cf_options=*/nullptr);
+             },
+             [&] { of_same_deletion = Log(&same_deletion); }});
+  ASSERT_TRUE(of_deletion.IsCorruption());
+  ASSERT_OK(of_group);
+  ASSERT_TRUE(of_same_deletion.ok());
+  ASSERT_EQ(std::vector<size_t>{2}, sizes);
+
+  ReopenWithColumnFamilies({"default", "first", "last"}, options);
+  ASSERT_EQ("NOT_FOUND", Get(0, "key"));
 }
 #endif  // !NDEBUG
 
