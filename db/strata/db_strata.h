@@ -300,6 +300,13 @@ class DBStrata {
   // REQUIRES: no other thread writes to the MANIFEST.
   void RemoveWalBuffer();
   Status WriteOutWalBuffer(const WriteOptions& write_options);  // not held
+  // Reads the sizes of listed WALs again, except that of the last one. A WAL
+  // can get bytes from the buffer until a newer one gets its first, also during
+  // the listing: with the size from before, the list would have writes of the
+  // newer WAL, but not all that were made before them. Does nothing without a
+  // buffer. Not held. files: WALs in the order of their numbers. REQUIRES: file
+  // deletions are disabled.
+  Status CompleteWalSizes(VectorWalPtr* files);
   WalBuffer* wal_buffer() const { return wal_buffer_.get(); }
 
   // ---- Recovered WALs.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "db/strata/db_strata.h"
+#include "db/transaction_log_impl.h"
 #include "db/version_edit.h"
 #include "db/version_set.h"
 #include "db/write_path/wal_buffer.h"
@@ -170,6 +171,29 @@ Status DBStrata::WriteOutWalBuffer(const WriteOptions& write_options) {
     // next has this error again, or it is none any more.
     ROCKS_LOG_ERROR(db_->immutable_db_options_.info_log,
                     "WAL buffer write error %s", s.ToString().c_str());
+  }
+  return s;
+}
+
+Status DBStrata::CompleteWalSizes(VectorWalPtr* files) {
+  if (wal_buffer_ == nullptr) {
+    return Status::OK();
+  }
+  // If this fails, bytes of a WAL may be missing although a newer one is there.
+  Status s = WriteOutWalBuffer(WriteOptions());
+  for (size_t i = 0; s.ok() && i + 1 < files->size(); ++i) {
+    std::unique_ptr<WalFile>& file = (*files)[i];
+    if (file->Type() != kAliveLogFile) {
+      continue;
+    }
+    uint64_t size = 0;
+    s = db_->env_->GetFileSize(
+        LogFileName(db_->immutable_db_options_.GetWalDir(), file->LogNumber()),
+        &size);
+    if (s.ok()) {
+      file = std::make_unique<WalFileImpl>(file->LogNumber(), file->Type(),
+                                           file->StartSequence(), size);
+    }
   }
   return s;
 }

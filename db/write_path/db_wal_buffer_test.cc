@@ -13,10 +13,12 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "db/db_impl/db_impl.h"
@@ -38,6 +40,7 @@
 #include "test_util/strata/history_fault_fs_test_util.h"
 #include "util/coding.h"
 #include "util/crc32c.h"
+#include "util/defer.h"
 #include "util/random.h"
 #include "utilities/fault_injection_fs.h"
 
@@ -99,6 +102,52 @@ int RunChild(const std::string& dbname, const std::string& round) {
   }
   return 0;
 }
+
+// A file system that lets a test write between the steps of a listing of WALs.
+class WalListingFS : public FileSystemWrapper {
+ public:
+  explicit WalListingFS(const std::shared_ptr<FileSystem>& target)
+      : FileSystemWrapper(target) {}
+  const char* Name() const override { return "WalListingFS"; }
+
+  // Has the next listing of a directory call before_listing() first, and the
+  // first query of a file's size after it call after_size().
+  void Arm(std::function<void()> before_listing,
+           std::function<void()> after_size) {
+    before_listing_ = std::move(before_listing);
+    after_size_ = std::move(after_size);
+  }
+
+  // Returns the names in their order, so that older WALs come first.
+  IOStatus GetChildren(const std::string& dir, const IOOptions& options,
+                       std::vector<std::string>* names,
+                       IODebugContext* dbg) override {
+    is_listed_ = before_listing_ != nullptr;
+    Call(&before_listing_);
+    const IOStatus s = target()->GetChildren(dir, options, names, dbg);
+    std::sort(names->begin(), names->end());
+    return s;
+  }
+  IOStatus GetFileSize(const std::string& fname, const IOOptions& options,
+                       uint64_t* size, IODebugContext* dbg) override {
+    const IOStatus s = target()->GetFileSize(fname, options, size, dbg);
+    if (is_listed_) {
+      Call(&after_size_);
+    }
+    return s;
+  }
+
+ private:
+  static void Call(std::function<void()>* fn) {
+    if (*fn != nullptr) {
+      std::exchange(*fn, nullptr)();
+    }
+  }
+
+  std::function<void()> before_listing_;
+  std::function<void()> after_size_;
+  bool is_listed_ = false;
+};
 
 }  // namespace
 
@@ -564,6 +613,43 @@ TEST_F(DBWalBufferTest, ReadersOfWalsFindAllWrites) {
   CopyFiles();
   ASSERT_OK(env_->DeleteFile(WalBufferFileName(Copy())));
   CheckCopy(options, 71);
+}
+
+// While the WALs are listed, a WAL gets more bytes, and then a newer WAL its
+// first.
+TEST_F(DBWalBufferTest, ListedWalHasAllWritesBeforeANewerWal) {
+  const auto fs = std::make_shared<WalListingFS>(env_->GetFileSystem());
+  const std::unique_ptr<Env> env = NewCompositeEnv(fs);
+  // The DB is closed before its Env is deleted.
+  const Defer close([this] { Close(); });
+  Options options = BufferOptions();
+  options.env = env.get();
+  Reopen(options);
+  PutKeys(0, 10);
+  fs->Arm(
+      [this] {
+        // The file of the WAL lacks these keys, as long as the next WAL is
+        // empty.
+        PutKeys(10, 20);
+        ASSERT_OK(dbfull()->TEST_SwitchMemtable());
+      },
+      [this] { PutKeys(20, 21); });
+  VectorWalPtr files;
+  ASSERT_OK(db_->GetSortedWalFiles(files));
+  ASSERT_EQ(2, files.size());
+  uint64_t size = 0;
+  ASSERT_OK(env_->GetFileSize(dbname_ + files[0]->PathName(), &size));
+  ASSERT_EQ(size, files[0]->SizeFileBytes());
+
+  // A copy of the listed parts has all writes up to one of them.
+  CopyFiles();
+  ASSERT_OK(env_->DeleteFile(WalBufferFileName(Copy())));
+  for (const std::unique_ptr<WalFile>& file : files) {
+    CopyFile(dbname_ + file->PathName(), Copy() + file->PathName(),
+             file->SizeFileBytes());
+  }
+  options.env = env_;
+  CheckCopy(options, 21);
 }
 
 TEST_F(DBWalBufferTest, CheckpointAndBackupHaveAllWrites) {
