@@ -3,20 +3,90 @@
 
 // A flush that was requested takes place, whatever else is flushed meanwhile.
 
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <future>
+#include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include "port/stack_trace.h"
+#include "rocksdb/listener.h"
 #include "test_util/strata/strata_db_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
 
+namespace {
+
+// At the end of the first flush, calls a function in a thread of its own and
+// waits for it, up to a limit, so that the test ends in any case.
+class WaitingListener : public EventListener {
+ public:
+  explicit WaitingListener(std::function<void(DB*)> fn) : fn_(std::move(fn)) {}
+  ~WaitingListener() override {
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+  }
+
+  void OnFlushCompleted(DB* db, const FlushJobInfo& /*info*/) override {
+    if (was_called_.exchange(true)) {
+      return;
+    }
+    std::future<void> end = ended_.get_future();
+    thread_ = std::thread([this, db] {
+      fn_(db);
+      ended_.set_value();
+    });
+    has_ended_ =
+        end.wait_for(std::chrono::seconds(60)) == std::future_status::ready;
+  }
+
+  // Waits for the function. Returns true if the listener did not have to give
+  // it up.
+  // REQUIRES: the first flush and its listeners have ended.
+  bool Join() {
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+    return has_ended_;
+  }
+
+ private:
+  const std::function<void(DB*)> fn_;
+  std::atomic<bool> was_called_{false};
+  std::promise<void> ended_;
+  std::thread thread_;
+  bool has_ended_ = false;
+};
+
+}  // namespace
+
 class DBFlushRequestTest : public StrataDBTestBase {
  public:
   DBFlushRequestTest() : StrataDBTestBase("db_flush_request_test") {}
 
  protected:
+  // Returns options of a column family with a map, or with delta separation:
+  // its flushes are in order. There are threads for two flushes.
+  Options OrderedOptions(bool has_map, bool atomic_flush,
+                         const std::shared_ptr<EventListener>& listener) {
+    Options options = CurrentOptions();
+    options.max_background_jobs = 8;
+    options.max_write_buffer_number = 4;
+    options.atomic_flush = atomic_flush;
+    options.merge_operator = MergeOperators::CreateStringAppendOperator();
+    options.enable_delta_separation = !has_map;
+    options.enable_blob_files = has_map;
+    options.enable_blob_address_map = has_map;
+    options.listeners = {listener};
+    return options;
+  }
+
   std::string NumImmutable() {
     std::string property;
     EXPECT_TRUE(db_->GetProperty("rocksdb.num-immutable-mem-table", &property));
@@ -70,6 +140,63 @@ TEST_F(DBFlushRequestTest, RequestEndsWithAFlushOfAllMemtables) {
   ASSERT_OK(dbfull()->TEST_SwitchMemtable());
   ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
   EXPECT_EQ(NumImmutable(), "1");
+}
+
+// A listener that is told of a flush waits for the next flush of the same
+// column family, whose flushes are in order.
+TEST_F(DBFlushRequestTest, ListenerMayWaitForTheNextFlush) {
+  for (const bool has_map : {false, true}) {
+    for (const bool atomic_flush : {false, true}) {
+      SCOPED_TRACE(testing::Message() << has_map << " " << atomic_flush);
+      const auto listener = std::make_shared<WaitingListener>([](DB* db) {
+        ASSERT_OK(db->Put(WriteOptions(), "b", "value"));
+        ASSERT_OK(db->Flush(FlushOptions()));
+      });
+      DestroyAndReopen(OrderedOptions(has_map, atomic_flush, listener));
+      ASSERT_OK(Put("a", "value"));
+      ASSERT_OK(Merge("m", "1"));
+      ASSERT_OK(db_->Flush(FlushOptions()));
+      ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+      ASSERT_TRUE(listener->Join());
+      EXPECT_EQ(NumImmutable(), "0");
+      EXPECT_EQ(Get("a"), "value");
+      EXPECT_EQ(Get("b"), "value");
+      EXPECT_EQ(Get("m"), "1");
+    }
+  }
+}
+
+// The same with a flush that was requested before the first one had ended, and
+// has waited for it. The listener requests nothing.
+TEST_F(DBFlushRequestTest, ListenerMayWaitForAFlushThatHasWaited) {
+  for (const bool has_map : {false, true}) {
+    for (const bool atomic_flush : {false, true}) {
+      SCOPED_TRACE(testing::Message() << has_map << " " << atomic_flush);
+      const auto listener = std::make_shared<WaitingListener>(
+          [this](DB*) { ASSERT_OK(dbfull()->TEST_WaitForFlushMemTable()); });
+      DestroyAndReopen(OrderedOptions(has_map, atomic_flush, listener));
+      std::promise<void> parked;
+      EnableCallBackOnce("FlushOrderGate::Park:Parked",
+                         [&](void*) { parked.set_value(); });
+      EnableCallBackOnce("BuildTable:BeforeFinishBuildTable", [&](void*) {
+        ASSERT_OK(Put("b", "value"));
+        FlushOptions flush_options;
+        flush_options.wait = false;
+        flush_options.allow_write_stall = true;
+        ASSERT_OK(db_->Flush(flush_options));
+        EXPECT_EQ(parked.get_future().wait_for(std::chrono::seconds(60)),
+                  std::future_status::ready);
+      });
+      ASSERT_OK(Put("a", "value"));
+      ASSERT_OK(db_->Flush(FlushOptions()));
+      ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+      DisableCallBacks();
+      ASSERT_TRUE(listener->Join());
+      EXPECT_EQ(NumImmutable(), "0");
+      EXPECT_EQ(Get("a"), "value");
+      EXPECT_EQ(Get("b"), "value");
+    }
+  }
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -93,8 +93,13 @@ class DBStrata {
 
   // Ends the job's part in the map, after its edit was committed and a
   // SuperVersion installed, or after it failed. Released.
+  // A flush also lets the next one of the column family begin
+  // (FlushOrderGate). To be called before its listeners: they may wait for it.
   void SettleFlush(ColumnFamilyData* cfd, FlushJob* job,
                    SuperVersionContext* sv_context);
+  // The same for an atomic flush. args, jobs: of the same column families.
+  void SettleFlushes(const autovector<DBImpl::BGFlushArg>& args,
+                     const std::vector<std::unique_ptr<FlushJob>>& jobs);
   void SettleCompaction(ColumnFamilyData* cfd, CompactionJob* job,
                         SuperVersionContext* sv_context);
   // committed: the edit of DeleteFilesInRanges() was committed. Released.
@@ -405,6 +410,11 @@ class DBStrata {
   // True if sequence numbers do not tell which entry of a key a reader sees.
   bool MapIsAnyOrder() const;
   AddressMapCheckpoint::Io MapImageIo(Env::IOActivity activity) const;
+  // The part of SettleFlush() that is about the map. Released.
+  void SettleMapOfFlush(ColumnFamilyData* cfd, FlushJob* job,
+                        SuperVersionContext* sv_context);
+  // Schedules what has waited for a flush: flushes, folds, delta jobs. Held.
+  void ScheduleAfterFlush();
   // activity: of the calling thread. Released.
   void DropEmptyBlobFiles(ColumnFamilyData* cfd, Env::IOActivity activity,
                           SuperVersionContext* sv_context);

@@ -373,8 +373,8 @@ InternalIterator* DBStrata::WrapTailingIterator(
       super_version->mutable_cf_options.prefix_extractor.get(), iter);
 }
 
-void DBStrata::SettleFlush(ColumnFamilyData* cfd, FlushJob* job,
-                           SuperVersionContext* sv_context) {
+void DBStrata::SettleMapOfFlush(ColumnFamilyData* cfd, FlushJob* job,
+                                SuperVersionContext* sv_context) {
   db_->mutex_.AssertHeld();
   if (cfd->address_map_store() == nullptr) {
     return;

@@ -1,11 +1,13 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// Requests of flushes: what the FlushOrderGate needs of DBImpl, and which
-// requests a flush serves.
+// The order of flushes: what the FlushOrderGate needs of DBImpl, which requests
+// a flush serves, and what its end lets begin.
 
+#include <cassert>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "db/column_family.h"
 #include "db/flush_job.h"
@@ -67,6 +69,35 @@ void DBStrata::PickMemTables(ColumnFamilyData* cfd, uint64_t max_memtable_id,
                           /*for_atomic_flush=*/false) > max_memtable_id) {
     cfd->imm()->FlushRequested();
   }
+}
+
+void DBStrata::SettleFlush(ColumnFamilyData* cfd, FlushJob* job,
+                           SuperVersionContext* sv_context) {
+  SettleMapOfFlush(cfd, job, sv_context);
+  if (flush_order_gate_.Leave(cfd)) {
+    ScheduleAfterFlush();
+  }
+}
+
+void DBStrata::SettleFlushes(
+    const autovector<DBImpl::BGFlushArg>& args,
+    const std::vector<std::unique_ptr<FlushJob>>& jobs) {
+  assert(args.size() == jobs.size());
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    SettleMapOfFlush(args[i].cfd_, jobs[i].get(),
+                     args[i].superversion_context_);
+  }
+  if (flush_order_gate_.Leave(args)) {
+    ScheduleAfterFlush();
+  }
+}
+
+void DBStrata::ScheduleAfterFlush() {
+  db_->mutex_.AssertHeld();
+  db_->bg_cv_.SignalAll();
+  SetDeltaJobsDue();
+  // What was parked is in the queue.
+  db_->MaybeScheduleFlushOrCompaction();
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <unordered_map>
@@ -25,7 +26,9 @@ class ColumnFamilyData;
 // A flush request is held back (parked) when a thread has taken it from the
 // flush queue and would start a job for a family that is being flushed. The
 // family is busy from before the job takes its list of snapshots until the job
-// is over and has settled its entries in the map, whether it succeeded or not.
+// has settled its entries in the map, whether it succeeded or not. Listeners
+// are told of the end of a flush when its family is not busy any more: they may
+// wait for the next flush, which another thread runs, as in RocksDB.
 //
 // Invariants:
 // 1. Requests are parked only while some family is busy. So no request is left
@@ -114,15 +117,26 @@ class FlushOrderGate {
     }
   }
 
-  // Marks the families as not busy: the job is over and has settled its entries
-  // in the map. Queues parked requests that can start.
+  // Marks the family as not busy: the job has succeeded or failed and has
+  // settled its entries in the map. Queues parked requests that can start.
+  // Returns true if the family was busy, i.e. needs an order.
+  // REQUIRES: the job has entered the family and still has its reference
+  bool Leave(ColumnFamilyData* cfd) {
+    const bool was_busy = busy_.erase(cfd) > 0;
+    Unpark();
+    return was_busy;
+  }
+
+  // The same for all families of an atomic job.
   // REQUIRES: Enter(args) was called; the job still has its references
   template <typename Args>
-  void Leave(const Args& args) {
+  bool Leave(const Args& args) {
+    size_t num_left = 0;
     for (const auto& arg : args) {
-      busy_.erase(arg.cfd_);
+      num_left += busy_.erase(arg.cfd_);
     }
     Unpark();
+    return num_left > 0;
   }
 
   // Marks the family as busy for a fold. Returns false, and changes nothing, if
@@ -133,10 +147,7 @@ class FlushOrderGate {
   // Marks the family as not busy: the fold has succeeded or failed. Queues
   // parked requests that can start.
   // REQUIRES: EnterForFold(cfd) was true; the fold still has its reference
-  void LeaveForFold(ColumnFamilyData* cfd) {
-    busy_.erase(cfd);
-    Unpark();
-  }
+  void LeaveForFold(ColumnFamilyData* cfd) { Leave(cfd); }
 
   // Returns true if no family is busy and no request is parked.
   bool Idle() const {

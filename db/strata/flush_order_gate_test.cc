@@ -126,6 +126,21 @@ TEST_F(FlushOrderGateTest, OneJobPerFamilyThatNeedsOrder) {
   ASSERT_TRUE(gate_.Idle());
 }
 
+TEST_F(FlushOrderGateTest, JobThatHasLeftHoldsNoOtherBack) {
+  gate_.Enter(ArgsOf({A}));
+  ASSERT_TRUE(gate_.Park(Single(A, 2)));
+  ASSERT_TRUE(gate_.Leave(FamilyAt(A)));
+  ASSERT_EQ("back 0#2; unref 0; ", TakeLog());
+  ASSERT_TRUE(gate_.Idle());
+  gate_.Enter(ArgsOf({A, B}));
+  ASSERT_TRUE(gate_.Leave(ArgsOf({A, B})));
+  // These families need no order.
+  gate_.Enter(ArgsOf({kPlain}));
+  ASSERT_FALSE(gate_.Leave(FamilyAt(kPlain)));
+  ASSERT_FALSE(gate_.Leave(ArgsOf({kPlain})));
+  ASSERT_EQ("", TakeLog());
+}
+
 TEST_F(FlushOrderGateTest, OneParkedRequestPerFamily) {
   gate_.Enter(ArgsOf({A, B}));
   ASSERT_TRUE(gate_.Park(Single(A, 2)));
