@@ -96,6 +96,37 @@ TEST_P(DBDeltaFoldFailureTest, FoldSucceedsAfterAFailureAtAnyStep) {
   }
 }
 
+// A fold that comes after an error has stopped background work is given up. It
+// does not report the error as its own.
+TEST_P(DBDeltaFoldFailureTest, FoldReportsNoErrorOfOthers) {
+  const auto fault_fs =
+      std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());
+  const std::unique_ptr<Env> fault_env(NewCompositeEnv(fault_fs));
+  OpenFoldable(fault_env.get());
+  ForceFolds();
+  uint64_t num_errors = 0;
+  const auto has_failed = EnableCallBackOnce(
+      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit", [&](void*) {
+        fault_fs->SetFilesystemActive(false, IOStatus::IOError("injected"));
+        EXPECT_NOK(Put("a", "not written"));
+        fault_fs->SetFilesystemActive(true);
+        num_errors = Ticker(ERROR_HANDLER_BG_ERROR_COUNT);
+        EXPECT_LT(0, num_errors);
+      });
+  const Status s = Collect();
+  EXPECT_TRUE(s.IsIOError()) << s.ToString();
+  EXPECT_TRUE(*has_failed);
+  EXPECT_EQ(0, NumFolded());
+  EXPECT_EQ(num_errors, Ticker(ERROR_HANDLER_BG_ERROR_COUNT));
+  EXPECT_EQ(0, Ticker(DELTA_GC_FAILED));
+  Check();
+  DisableCallBacks();
+  Restart();
+  GoOn();
+  Close();
+  last_options_.env = env_;
+}
+
 TEST_P(DBDeltaFoldFailureTest, CrashAtAnyStepLosesNothing) {
   const auto fault_fs =
       std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem());

@@ -36,10 +36,8 @@ constexpr uint64_t kMaxSleepMicros = 100 * 1000;
 
 Status DBStrata::TryEnterDeltaFold(ColumnFamilyData* cfd) {
   db_->mutex_.AssertHeld();
-  if (db_->error_handler_.IsBGWorkStopped()) {
-    return db_->error_handler_.GetBGError();
-  }
-  // A recovery that is under way flushes.
+  // A recovery that is under way flushes. The fold does not return the error,
+  // which is not its own, and has been reported.
   if (!db_->error_handler_.GetBGError().ok()) {
     return Status::TryAgain("A fold waits for the recovery from an error");
   }
@@ -77,7 +75,9 @@ Status DBStrata::EnterDeltaFold(ColumnFamilyData* cfd,
     if (s.ok()) {
       s = TryEnterDeltaFold(cfd);
     }
-    if (!s.IsTryAgain() || clock->NowMicros() >= until) {
+    // No job starts while background work is stopped, so none repeats the fold.
+    if (!s.IsTryAgain() || clock->NowMicros() >= until ||
+        db_->error_handler_.IsBGWorkStopped()) {
       return s;
     }
     TEST_SYNC_POINT("DBStrata::EnterDeltaFold:Waits");
