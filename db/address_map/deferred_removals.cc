@@ -71,6 +71,13 @@ void DeferredRemovals::MoveToFile() {
   }
 }
 
+void DeferredRemovals::CloseFile() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (spill_file_ != nullptr) {
+    spill_file_->Finish();
+  }
+}
+
 void DeferredRemovals::ClearMemory() {
   blocks_.clear();
   blocks_.shrink_to_fit();

@@ -54,6 +54,10 @@ class DeferredRemovals {
   // memory. If that fails, the names stay in memory.
   void MoveToFile();
 
+  // Closes the spill file of a list that has to wait, until it is read.
+  // REQUIRES: no thread calls Add() or MoveToFile() anymore.
+  void CloseFile();
+
   uint64_t Count() const;
   size_t MemoryUsage() const;
   // False if names were dropped.

@@ -40,9 +40,10 @@ std::vector<std::unique_ptr<DeferredRemovals>> RetiredRemovals::Take(
 
 void RetiredRemovals::Limit(DeferredRemovals* removals) const {
   if (memory_.load(std::memory_order_relaxed) + removals->MemoryUsage() >
-      kMaxMemory) {
+      max_memory_) {
     removals->MoveToFile();
   }
+  removals->CloseFile();
 }
 
 uint64_t RetiredRemovals::NumNames() const {

@@ -17,18 +17,23 @@ namespace ROCKSDB_NAMESPACE {
 // The lists of names that committed jobs have dropped and that wait, until no
 // older Version exists, for their removal from the address map.
 //
-// Invariant: memory_ is the sum of the memory that the waiting lists had when
-// they were added.
+// Invariants:
+// 1. memory_ is the sum of the memory that the waiting lists had when they were
+//    added.
+// 2. No waiting list keeps a file open: as many lists may wait as compactions
+//    end during the life of an iterator.
 //
 // Thread-safety: as stated at the functions.
 class RetiredRemovals {
  public:
-  RetiredRemovals() = default;
+  // max_memory: bytes that the waiting lists may take.
+  explicit RetiredRemovals(size_t max_memory = kMaxMemory)
+      : max_memory_(max_memory) {}
   RetiredRemovals(const RetiredRemovals&) = delete;
   RetiredRemovals& operator=(const RetiredRemovals&) = delete;
 
   // Adds a list that waits until no Version older than `version_number` exists.
-  // REQUIRES: DB mutex held.
+  // REQUIRES: DB mutex held; Limit() was called for the list.
   void Add(std::unique_ptr<DeferredRemovals>&& removals,
            uint64_t version_number);
   // Returns true if Take(oldest_version) would return a list.
@@ -42,7 +47,8 @@ class RetiredRemovals {
   std::vector<std::unique_ptr<DeferredRemovals>> Take(uint64_t oldest_version,
                                                       size_t max_names);
   // Moves a list that is about to be added to its spill file if the waiting
-  // lists take much memory. Thread-safe; best called without the DB mutex.
+  // lists take much memory, and closes the spill file. Thread-safe; best called
+  // without the DB mutex.
   void Limit(DeferredRemovals* removals) const;
   // REQUIRES: DB mutex held.
   bool empty() const { return lists_.empty(); }
@@ -58,6 +64,7 @@ class RetiredRemovals {
     size_t memory;
     std::unique_ptr<DeferredRemovals> removals;
   };
+  const size_t max_memory_;
   std::atomic<size_t> memory_{0};  // bytes
   std::vector<List> lists_;        // protected by the DB mutex
 };

@@ -61,6 +61,7 @@ Status SpillFile::Create(FileSystem* fs, const FileOptions& file_options,
   Status s = fs->NewWritableFile(path, (*file)->file_options_,
                                  &(*file)->writer_, nullptr);
   if (s.ok()) {
+    (*file)->exists_ = true;
     s = fs->NewRandomAccessFile(path, (*file)->file_options_, &(*file)->reader_,
                                 nullptr);
   }
@@ -81,6 +82,8 @@ SpillFile::SpillFile(FileSystem* fs, const FileOptions& file_options,
 SpillFile::~SpillFile() {
   if (writer_ != nullptr) {
     writer_->Close(SpillIoOptions(), nullptr).PermitUncheckedError();
+  }
+  if (exists_) {
     fs_->DeleteFile(path_, SpillIoOptions(), nullptr).PermitUncheckedError();
   }
   on_deleted_();
@@ -102,12 +105,29 @@ Status SpillFile::Append(const Slice& block) {
   return s;
 }
 
+void SpillFile::Finish() {
+  if (writer_ != nullptr && writer_->Flush(SpillIoOptions(), nullptr).ok()) {
+    // If this fails, so does the next ForEach().
+    writer_->Close(SpillIoOptions(), nullptr).PermitUncheckedError();
+    writer_.reset();
+    reader_.reset();
+  }
+}
+
 Status SpillFile::ForEach(const std::function<Status(const Slice& block)>& fn) {
-  Status s = writer_->Flush(SpillIoOptions(), nullptr);
+  Status s;
+  std::unique_ptr<FSRandomAccessFile> reopened;
+  if (writer_ != nullptr) {
+    s = writer_->Flush(SpillIoOptions(), nullptr);
+  } else {
+    s = fs_->NewRandomAccessFile(path_, file_options_, &reopened, nullptr);
+  }
+  const FSRandomAccessFile* const reader =
+      writer_ != nullptr ? reader_.get() : reopened.get();
   std::string prefix;
   std::string block;
   for (uint64_t offset = 0; s.ok() && offset < size_;) {
-    s = ReadFully(*reader_, kBlockPrefix, path_, offset, &prefix);
+    s = ReadFully(*reader, kBlockPrefix, path_, offset, &prefix);
     if (!s.ok()) {
       break;
     }
@@ -118,7 +138,7 @@ Status SpillFile::ForEach(const std::function<Status(const Slice& block)>& fn) {
     }
     block.clear();
     if (size > 0) {
-      s = ReadFully(*reader_, size, path_, offset + kBlockPrefix, &block);
+      s = ReadFully(*reader, size, path_, offset + kBlockPrefix, &block);
     }
     if (!s.ok()) {
       break;

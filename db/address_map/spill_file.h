@@ -22,6 +22,9 @@ namespace ROCKSDB_NAMESPACE {
 //    | size: 4 bytes   | masked crc32c: 4 bytes | bytes |   for each block
 //    +-----------------+------------------------+-------+
 //
+// Invariant: A file has two descriptors until Finish(), and then one while it
+// is read.
+//
 // The destructor deletes the file. After a crash, the file is deleted when the
 // database is opened, because its name ends in ".dbtmp".
 //
@@ -37,8 +40,13 @@ class SpillFile {
   SpillFile(const SpillFile&) = delete;
   SpillFile& operator=(const SpillFile&) = delete;
 
-  // REQUIRES: no Append() or ForEach() has failed.
+  // REQUIRES: no Append() or ForEach() has failed; Finish() was not called.
   Status Append(const Slice& block);
+
+  // Closes the file, which may wait for long before it is read. ForEach() opens
+  // it then. If the blocks cannot be written, the file stays open and ForEach()
+  // returns the error.
+  void Finish();
 
   // Calls fn for each block until fn fails. May be called several times.
   Status ForEach(const std::function<Status(const Slice& block)>& fn);
@@ -53,9 +61,10 @@ class SpillFile {
   const FileOptions file_options_;
   const std::string path_;
   const std::function<void()> on_deleted_;
-  std::unique_ptr<FSWritableFile> writer_;
+  bool exists_ = false;
+  std::unique_ptr<FSWritableFile> writer_;  // nullptr after Finish()
   // Opened when the file is created, so that deleting the file by other means
-  // does no harm.
+  // does no harm before Finish().
   std::unique_ptr<FSRandomAccessFile> reader_;
   uint64_t size_ = 0;
 };

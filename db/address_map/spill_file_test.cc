@@ -129,7 +129,44 @@ TEST_F(SpillFileTest, BlocksAreFlushedBeforeTheyAreRead) {
     ASSERT_OK(Read(&read));
     ASSERT_EQ(written, read);
   }
+  written.emplace_back("three");
+  ASSERT_OK(file_->Append("three"));
+  file_->Finish();
+  std::vector<std::string> read;
+  ASSERT_OK(Read(&read));
+  ASSERT_EQ(written, read);
   file_.reset();
+}
+
+// A finished file is closed. It is opened again when it is read.
+TEST_F(SpillFileTest, FinishedFileIsReadAgain) {
+  Create();
+  const std::vector<std::string> written = {"one", "", "three"};
+  for (const std::string& block : written) {
+    ASSERT_OK(file_->Append(block));
+  }
+  file_->Finish();
+  file_->Finish();
+  for (int i = 0; i < 2; ++i) {
+    std::vector<std::string> read;
+    ASSERT_OK(Read(&read));
+    ASSERT_EQ(written, read);
+  }
+  ASSERT_OK(fs_->FileExists(path_, IOOptions(), nullptr));
+  file_.reset();
+  ASSERT_TRUE(fs_->FileExists(path_, IOOptions(), nullptr).IsNotFound());
+  ASSERT_EQ(1, deleted_);
+
+  // A file that is gone when it is read is an error.
+  Create();
+  ASSERT_OK(file_->Append("one"));
+  file_->Finish();
+  ASSERT_OK(fs_->DeleteFile(path_, IOOptions(), nullptr));
+  std::vector<std::string> read;
+  ASSERT_NOK(Read(&read));
+  ASSERT_TRUE(read.empty());
+  file_.reset();
+  ASSERT_EQ(2, deleted_);
 }
 
 TEST_F(SpillFileTest, DamagedBlockIsCorruption) {
