@@ -346,6 +346,9 @@ class AddressMapStore {
 
   // True if an edit may drop some file. Cheap.
   bool HasDroppableFiles() const { return files_.HasDroppable(); }
+  // True if CollectObsoleteFiles() may find a file that a reader has held.
+  // Cheap.
+  bool HasReleasedFiles() const { return files_.HasReleasedDead(); }
   // Adds the removal of all files without a live record to the edit. Returns
   // the numbers of these files, which are not added to another edit until
   // FinishDrops().

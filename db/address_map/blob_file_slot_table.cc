@@ -218,6 +218,8 @@ std::vector<BlobFileSlotTable::Info> BlobFileSlotTable::GetDroppable() const {
 
 std::vector<BlobFileSlotTable::Info> BlobFileSlotTable::CollectDead() {
   std::lock_guard<std::mutex> lock(mutex_);
+  // Before looking at the pins: a pin that is released meanwhile sets it again.
+  released_dead_.exchange(false, std::memory_order_acq_rel);
   std::vector<Info> files;
   for (uint32_t slot = 1; slot < num_slots_; ++slot) {
     Slot* const s = Get(slot);
@@ -308,7 +310,14 @@ bool BlobFileSlotTable::Pin(uint32_t slot) {
 void BlobFileSlotTable::Unpin(uint32_t slot) {
   Slot* const s = Get(slot);
   assert(s != nullptr && s->pins.load() > 0);
-  s->pins.fetch_sub(1, std::memory_order_acq_rel);
+  // If the collector has seen the pin, it wrote the state before.
+  if (s->pins.fetch_sub(1, std::memory_order_acq_rel) == 1 &&
+      s->state.load(std::memory_order_acquire) == State::kDead) {
+    released_dead_.store(true, std::memory_order_release);
+    if (on_droppable_ != nullptr) {
+      on_droppable_();
+    }
+  }
 }
 
 bool BlobFileSlotTable::PinForJob(uint32_t slot) {

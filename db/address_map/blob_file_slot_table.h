@@ -124,7 +124,7 @@ class BlobFileSlotTable {
   }
 
   // Sets the function to be called after an event that may have made a file
-  // droppable.
+  // droppable, or a dead one collectable.
   // on_droppable: called by any thread, with locks of the table and the map
   // held; must not take any of these locks.
   // REQUIRES: no other thread uses the table yet.
@@ -135,6 +135,11 @@ class BlobFileSlotTable {
   // Returns true if there is a file that was dropped and not collected. One
   // load.
   bool HasDead() const { return num_dead_.load(std::memory_order_relaxed) > 0; }
+  // Returns true if a reader's last pin on a dead file was released since
+  // CollectDead(), which may have found the file pinned. Two loads.
+  bool HasReleasedDead() const {
+    return HasDead() && released_dead_.load(std::memory_order_acquire);
+  }
   // Changes dead files that have no map entries and no pins to handed over and
   // returns them. The caller must delete them.
   std::vector<Info> CollectDead();
@@ -213,6 +218,8 @@ class BlobFileSlotTable {
   // Set when a live count falls to zero, a file becomes live or a file loses
   // its last job pin. Cleared by GetDroppable() if it finds no droppable file.
   mutable std::atomic<bool> maybe_droppable_{false};
+  // Set when a dead file loses its last reader's pin. Cleared by CollectDead().
+  std::atomic<bool> released_dead_{false};
   std::function<void()> on_droppable_;
 };
 

@@ -149,6 +149,39 @@ TEST_F(BlobFileSlotTableTest, AbandonedSlotIsFreedOnceUnused) {
   ASSERT_FALSE(files_.Free(a));
 }
 
+// A dead file whose last reader has ended is announced. Otherwise it would stay
+// until another file is collected.
+TEST_F(BlobFileSlotTableTest, LastPinOfADeadFileIsAnnounced) {
+  const uint32_t s = files_.Add(1, 0, kNoCompression, State::kLive, 10);
+  int announced = 0;
+  files_.SetOnDroppable([&announced] { ++announced; });
+  ASSERT_TRUE(files_.Pin(s));
+  MapFilePin first(&files_, s);
+  ASSERT_TRUE(files_.Pin(s));
+  MapFilePin second(&files_, s);
+  {
+    // Readers of a live file announce nothing.
+    const uint32_t live = files_.Add(2, 0, kNoCompression, State::kLive, 10);
+    ASSERT_TRUE(files_.Pin(live));
+    MapFilePin pin(&files_, live);
+  }
+  ASSERT_TRUE(files_.Drop(s));
+  ASSERT_TRUE(files_.CollectDead().empty());
+  announced = 0;
+  first.Reset();
+  ASSERT_EQ(0, announced);
+  ASSERT_FALSE(files_.HasReleasedDead());
+  second.Reset();
+  ASSERT_EQ(1, announced);
+  ASSERT_TRUE(files_.HasReleasedDead());
+  ASSERT_EQ(1u, files_.CollectDead().size());
+  ASSERT_FALSE(files_.HasReleasedDead());
+  // A file that was handed over announces nothing.
+  ASSERT_TRUE(files_.Pin(s));
+  files_.Unpin(s);
+  ASSERT_EQ(1, announced);
+}
+
 TEST_F(BlobFileSlotTableTest, PinsDelayCollection) {
   const uint32_t s = files_.Add(1, 0, kNoCompression, State::kLive, 10);
   ASSERT_TRUE(files_.Pin(s));

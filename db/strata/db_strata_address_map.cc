@@ -508,7 +508,8 @@ void DBStrata::FindMapWork(ColumnFamilyData* cfd, bool also_for_drops) {
   // A release of a snapshot finds what waits for it in the queue. A release of
   // a bound must be asked for.
   SequenceNumber wait = kMaxSequenceNumber;
-  bool due = (also_for_drops && blobs->HasDroppableFiles()) ||
+  bool due = (also_for_drops &&
+              (blobs->HasDroppableFiles() || blobs->HasReleasedFiles())) ||
              blobs->retired_removals()->Has(OldestVersionNumber(cfd));
   const SequenceNumber blocked_until = blobs->BlockedUntil();
   if (blocked_until > earliest) {
