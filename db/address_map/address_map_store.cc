@@ -293,10 +293,11 @@ std::vector<BlobGcPicker::File> AddressMapStore::FilesForGc(
 
 uint64_t AddressMapStore::AddGcDebt(uint64_t compaction_needed_bytes,
                                     const VersionStorageInfo& version,
-                                    const MutableCFOptions& options) const {
+                                    const MutableCFOptions& options) {
   const double limit = options.blob_gc_space_amp_limit;
   const uint64_t soft = options.soft_pending_compaction_bytes_limit;
   if (!enabled() || !ready_ || !gc_.allowed() || limit == 0 || soft == 0) {
+    gc_.EndSlowdown();
     return compaction_needed_bytes;
   }
   return gc_.AddDebt(compaction_needed_bytes, FilesForGc(version), limit, soft,

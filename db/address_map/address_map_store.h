@@ -327,7 +327,7 @@ class AddressMapStore {
   // REQUIRES: DB mutex held.
   uint64_t AddGcDebt(uint64_t compaction_needed_bytes,
                      const VersionStorageInfo& version,
-                     const MutableCFOptions& options) const;
+                     const MutableCFOptions& options);
   // Returns what the garbage collection jobs have in common.
   // REQUIRES: DB mutex held while the result is used.
   BlobGcState* gc() { return &gc_; }

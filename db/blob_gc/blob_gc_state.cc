@@ -95,7 +95,7 @@ void BlobGcState::AddKeyRanges(std::vector<BlobGcPicker::File>* files) const {
 uint64_t BlobGcState::AddDebt(uint64_t compaction_needed_bytes,
                               const std::vector<BlobGcPicker::File>& files,
                               double space_amp_limit, uint64_t soft_limit,
-                              uint64_t hard_limit) const {
+                              uint64_t hard_limit) {
   assert(space_amp_limit != 0 && soft_limit != 0);
   const BlobGcPicker::Space space = BlobGcPicker::SpaceOf(files, copying_);
   const double on_disk = static_cast<double>(
@@ -106,17 +106,28 @@ uint64_t BlobGcState::AddDebt(uint64_t compaction_needed_bytes,
       on_disk - kStallFactor * allowed);
   // Files without live values are dropped, not collected.
   if (excess <= 0 || space.live == 0) {
+    EndSlowdown();
     return compaction_needed_bytes;
   }
   uint64_t debt = soft_limit + static_cast<uint64_t>(excess);
   if (hard_limit > 0) {
     debt = std::min(debt, hard_limit - 1);
   }
-  ROCKS_LOG_INFO(logger_,
-                 "Slowing down writes: blob files are %.3f times as large as "
-                 "their live data, the limit is %.3f",
-                 space.Amplification(), space_amp_limit);
+  if (!slows_down_) {
+    slows_down_ = true;
+    ROCKS_LOG_INFO(logger_,
+                   "Slowing down writes: blob files are %.3f times as large as "
+                   "their live data, the limit is %.3f",
+                   space.Amplification(), space_amp_limit);
+  }
   return std::max(compaction_needed_bytes, debt);
+}
+
+void BlobGcState::EndSlowdown() {
+  if (slows_down_) {
+    slows_down_ = false;
+    ROCKS_LOG_INFO(logger_, "Garbage in blob files slows down writes no more");
+  }
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -136,6 +136,7 @@ class BlobGcState {
   // Copies alone cause no slowdown, which matters if all values fit into a few
   // files: without the copies, the space amplification must exceed
   // kLeastStallFactor times the limit.
+  // LOG says when slowdowns begin and end.
   // files: as by MarkBusy().
   // space_amp_limit: not 0.
   // soft_limit, hard_limit: {soft,hard}_pending_compaction_bytes_limit. The
@@ -143,7 +144,9 @@ class BlobGcState {
   uint64_t AddDebt(uint64_t compaction_needed_bytes,
                    const std::vector<BlobGcPicker::File>& files,
                    double space_amp_limit, uint64_t soft_limit,
-                   uint64_t hard_limit) const;
+                   uint64_t hard_limit);
+  // Called in place of AddDebt() if writes are not to be slowed down.
+  void EndSlowdown();
 
  private:
   static constexpr uint64_t kMaxCopies = uint64_t{1} << 30;
@@ -172,6 +175,7 @@ class BlobGcState {
   uint64_t max_copies_ = kMaxCopies;
   uint64_t copying_ = 0;
   uint64_t merge_space_ = 0;
+  bool slows_down_ = false;  // the last AddDebt() has added some
 };
 
 }  // namespace ROCKSDB_NAMESPACE

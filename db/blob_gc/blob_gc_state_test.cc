@@ -3,14 +3,36 @@
 
 #include "db/blob_gc/blob_gc_state.h"
 
+#include <cstdarg>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "port/stack_trace.h"
+#include "rocksdb/env.h"
 #include "test_util/mock_time_env.h"
 #include "test_util/testharness.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// Counts messages about slowdowns.
+class SlowdownLogger : public Logger {
+ public:
+  SlowdownLogger() : Logger(InfoLogLevel::INFO_LEVEL) {}
+  using Logger::Logv;
+  void Logv(const char* format, va_list /*args*/) override {
+    const std::string text(format);
+    begins += text.find("Slowing down writes") != std::string::npos ? 1 : 0;
+    ends += text.find("slows down writes no more") != std::string::npos ? 1 : 0;
+  }
+
+  int begins = 0;
+  int ends = 0;
+};
+
+}  // namespace
 
 class BlobGcStateTest : public testing::Test {
  protected:
@@ -33,7 +55,7 @@ class BlobGcStateTest : public testing::Test {
   }
 
   // Returns the debt of files of this size in total, half of which is garbage.
-  uint64_t DebtOf(uint64_t size, double limit, uint64_t hard_limit = 0) const {
+  uint64_t DebtOf(uint64_t size, double limit, uint64_t hard_limit = 0) {
     std::vector<BlobGcPicker::File> files(1);
     files[0].size = size;
     files[0].live_size = size / 2;
@@ -42,8 +64,29 @@ class BlobGcStateTest : public testing::Test {
   }
 
   MockSystemClock clock_{SystemClock::Default()};
-  BlobGcState state_{&clock_, /*logger=*/nullptr};
+  SlowdownLogger log_;
+  BlobGcState state_{&clock_, &log_};
 };
+
+// The debt is computed at each flush and compaction.
+TEST_F(BlobGcStateTest, LogTellsWhenSlowdownsBeginAndEnd) {
+  for (int round = 1; round <= 2; ++round) {
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_LT(1000u, DebtOf(1000000, /*limit=*/1.5));
+      ASSERT_EQ(round, log_.begins);
+      ASSERT_EQ(round - 1, log_.ends);
+    }
+    for (int i = 0; i < 3; ++i) {
+      if (round == 1) {
+        ASSERT_EQ(10u, DebtOf(1000000, /*limit=*/2.0));
+      } else {
+        state_.EndSlowdown();
+      }
+      ASSERT_EQ(round, log_.begins);
+      ASSERT_EQ(round, log_.ends);
+    }
+  }
+}
 
 TEST_F(BlobGcStateTest, BytesOfFlushesAreCountedOnce) {
   std::vector<BlobGcPicker::File> files;
