@@ -140,6 +140,12 @@ Status CompactionMapping::Publish() {
   return publication_.Publish(std::move(files));
 }
 
+void CompactionMapping::BeginCommit() {
+  if (unsettled_.has_value()) {
+    unsettled_->BeginCommit();
+  }
+}
+
 void CompactionMapping::Close() {
   publication_.Close();
   if (publication_.committed() && removals_->Count() > 0) {

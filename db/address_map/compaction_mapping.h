@@ -32,7 +32,7 @@ class Compaction;
 // family.
 //
 //   DBStrata::WaitForSettledMap() -> one Part for each subcompaction ->
-//   Publish() -> the edit -> Close() -> Settle() -> Retire()
+//   Publish() -> BeginCommit() -> the edit -> Close() -> Settle() -> Retire()
 //
 // docs/architecture.md, section 11, describes these steps for all jobs.
 //
@@ -47,7 +47,9 @@ class Compaction;
 // 4. Names that a filter or a merge dropped or changed are demoted after the
 //    edit, and removed when no Version that names them exists
 //    (DeferredRemovals). From Publish() until they are demoted the job is
-//    unsettled (UnsettledMapJobs).
+//    unsettled (UnsettledMapJobs), and from BeginCommit() other jobs wait for
+//    it. In between, listeners are told of the commit to come, and may do what
+//    waits for the jobs before it.
 // 5. Values that move to another path are handled as in 3 and 4. The value gets
 //    a new name, as its birth is the number of its file. Readers of the old SST
 //    files find it under the old name as long as there are such readers.
@@ -124,6 +126,11 @@ class CompactionMapping {
   // REQUIRES: all subcompactions succeeded; outputs and their directories are
   // synced.
   Status Publish();
+
+  // Makes other jobs wait for this one, if it has names to demote.
+  // REQUIRES: Publish() was OK; DB mutex held, and not released before the edit
+  // is passed to VersionSet::LogAndApply().
+  void BeginCommit();
 
   // Called when the outcome of the edit is known.
   // REQUIRES: DB mutex held.

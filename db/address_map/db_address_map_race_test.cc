@@ -25,6 +25,8 @@
 #include "rocksdb/convenience.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/io_status.h"
+#include "rocksdb/listener.h"
+#include "rocksdb/sst_file_writer.h"
 #include "rocksdb/system_clock.h"
 #include "rocksdb/wide_columns.h"
 #include "test_util/strata/address_map_db_test_util.h"
@@ -158,6 +160,20 @@ class FlushControl {
   EventCount parked_;
   EventCount left_;
   Callbacks callbacks_;
+};
+
+// Makes a call when the first compaction is about to commit.
+class CommitListener : public EventListener {
+ public:
+  explicit CommitListener(std::shared_ptr<BoundedCall> call)
+      : call_(std::move(call)) {}
+  void OnCompactionPreCommit(DB* /*db*/,
+                             const CompactionJobInfo& /*info*/) override {
+    call_->RunOnce();
+  }
+
+ private:
+  const std::shared_ptr<BoundedCall> call_;
 };
 
 // How a compaction, or a deletion of files, changes a key.
@@ -1665,6 +1681,55 @@ TEST_P(DBAddressMapRaceTest, FilteredBasesAreNotCachedAsMergedValues) {
     }
   }
   EXPECT_GT(options.statistics->getTickerCount(MERGED_VALUE_CACHE_HIT), 0u);
+}
+
+// A listener that is told of a commit starts jobs that wait for the commits
+// before them, and writes. The compaction has a value to take out of the map.
+TEST_P(DBAddressMapRaceTest, ListenerOfACommitMayDeleteAndIngestFiles) {
+  for (const bool ingests : {false, true}) {
+    SCOPED_TRACE(ingests);
+    Options options = MapOptions();
+    options.compaction_filter = &filter_;
+    options.min_blob_size = 20;
+    const std::string file = dbname_ + "/ingested.sst";
+    const auto call = std::make_shared<BoundedCall>([&] {
+      if (ingests) {
+        EXPECT_OK(db_->IngestExternalFile({file}, IngestExternalFileOptions()));
+      } else {
+        const Slice begin("a");
+        const Slice end("z");
+        EXPECT_OK(DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(),
+                                     &begin, &end));
+      }
+      EXPECT_OK(Put("written", "value"));
+    });
+    options.listeners = {std::make_shared<CommitListener>(call)};
+    DestroyAndReopen(options);
+    {
+      SstFileWriter writer(EnvOptions(), options);
+      ASSERT_OK(writer.Open(file));
+      ASSERT_OK(writer.Put("remove1", "new"));
+      ASSERT_OK(writer.Finish());
+    }
+    ASSERT_OK(Put("a", Value(7)));
+    ASSERT_OK(Put("remove1", Value(1)));
+    ASSERT_OK(Flush());
+    WaitForJobs();
+    ASSERT_GT(DirectSeqOf("remove1"), 0u);
+    ASSERT_OK(dbfull()->TEST_CompactRange(/*level=*/0, nullptr, nullptr));
+    ASSERT_TRUE(call->Join());
+    WaitForJobs();
+    EXPECT_EQ(DirectSeqOf("remove1"), 0u);
+    for (const bool reopen : {false, true}) {
+      if (reopen) {
+        Reopen(options);
+      }
+      ExpectReads("remove1", /*snapshot=*/nullptr,
+                  {ingests ? "new" : kNotFound});
+      EXPECT_EQ(Get("a"), Value(7));
+      EXPECT_EQ(Get("written"), "value");
+    }
+  }
 }
 
 INSTANTIATE_TEST_CASE_P(Filter, DBAddressMapRaceTest, testing::Bool());

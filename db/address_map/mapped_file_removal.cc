@@ -190,6 +190,8 @@ Status MappedFileRemoval::Publish() {
   }
   if (s.ok()) {
     unsettled_.emplace(blobs_->unsettled_jobs());
+    // The names are demoted before the edit.
+    unsettled_->BeginCommit();
     s = names_->Demote(blobs_->map());
     blobs_->retired_removals()->Limit(names_.get());
   }

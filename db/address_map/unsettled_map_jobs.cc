@@ -9,7 +9,7 @@ namespace ROCKSDB_NAMESPACE {
 
 bool UnsettledMapJobs::HasAnyOfFirst(uint64_t n) const {
   std::lock_guard<std::mutex> lock(mutex_);
-  return !unsettled_.empty() && *unsettled_.begin() <= n;
+  return !committing_.empty() && *committing_.begin() <= n;
 }
 
 void UnsettledMapJobs::Fail(const Status& s) {
@@ -27,16 +27,19 @@ Status UnsettledMapJobs::failure() const {
 
 uint64_t UnsettledMapJobs::Begin() {
   std::lock_guard<std::mutex> lock(mutex_);
-  const uint64_t id = num_begun_.fetch_add(1) + 1;
-  unsettled_.insert(id);
-  return id;
+  return num_begun_.fetch_add(1) + 1;
+}
+
+void UnsettledMapJobs::BeginCommit(uint64_t id) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const bool inserted = committing_.insert(id).second;
+  assert(inserted);
+  (void)inserted;
 }
 
 void UnsettledMapJobs::End(uint64_t id) {
   std::lock_guard<std::mutex> lock(mutex_);
-  const size_t erased = unsettled_.erase(id);
-  assert(erased == 1);
-  (void)erased;
+  committing_.erase(id);  // A job that has failed may not have come so far.
   num_ended_.fetch_add(1);
 }
 

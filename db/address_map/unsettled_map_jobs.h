@@ -16,7 +16,9 @@ namespace ROCKSDB_NAMESPACE {
 // files, or are about to do so, while the address map still finds these values
 // by the key alone: a merge has consumed a direct value, a filter has dropped
 // or changed it, or its file is deleted. Such a job is *unsettled* from before
-// its edit can be committed until the names of these values were demoted.
+// its edit can be committed until the names of these values were demoted. Other
+// jobs wait for it from the beginning of its commit, as none builds on its edit
+// before.
 //
 // Why it matters: While a job is unsettled, a reader that sees its edit still
 // finds the old direct value by the key. The reader's result is correct
@@ -33,6 +35,9 @@ namespace ROCKSDB_NAMESPACE {
 // 2. If the names of a job could not be demoted, no such job succeeds until the
 //    DB is reopened and its map is rebuilt from the files. failure() returns
 //    the reason.
+// 3. Between BeginCommit() and its end, a job neither calls the application nor
+//    waits for the write thread: the application may start one of the jobs that
+//    wait, and an ingestion waits while no thread can write.
 //
 // Thread-safe.
 class UnsettledMapJobs {
@@ -44,14 +49,19 @@ class UnsettledMapJobs {
   // An unsettled job. Its lifetime is the time for which the job is unsettled.
   class Job {
    public:
-    // REQUIRES: jobs outlives this object; the edit of the job was not passed
-    // to VersionSet::LogAndApply() yet.
+    // From now on, readers do not cache their results.
+    // REQUIRES: jobs outlives this object.
     explicit Job(UnsettledMapJobs* jobs) : jobs_(jobs), id_(jobs->Begin()) {}
     // The caller must then wake the threads that wait in
     // DBStrata::WaitForSettledMap().
     ~Job() { jobs_->End(id_); }
     Job(const Job&) = delete;
     Job& operator=(const Job&) = delete;
+
+    // From now on, other jobs wait for this one.
+    // REQUIRES: called once, before the edit of the job is passed to
+    // VersionSet::LogAndApply().
+    void BeginCommit() { jobs_->BeginCommit(id_); }
 
    private:
     UnsettledMapJobs* const jobs_;
@@ -61,7 +71,8 @@ class UnsettledMapJobs {
   // Returns the number of jobs that have begun, which is the id of the last
   // one.
   uint64_t NumBegun() const { return num_begun_.load(); }
-  // Returns true if one of the first `n` jobs is unsettled.
+  // Returns true if one of the first `n` jobs has begun its commit and is
+  // unsettled.
   bool HasAnyOfFirst(uint64_t n) const;
 
   // Returns true if no job is unsettled. For readers that cache their results
@@ -83,12 +94,14 @@ class UnsettledMapJobs {
 
  private:
   uint64_t Begin();
+  void BeginCommit(uint64_t id);
   void End(uint64_t id);
 
   std::atomic<uint64_t> num_begun_{0};
   std::atomic<uint64_t> num_ended_{0};
   mutable std::mutex mutex_;
-  std::set<uint64_t> unsettled_;
+  // Unsettled jobs that have begun their commits.
+  std::set<uint64_t> committing_;
   Status failure_;
 };
 

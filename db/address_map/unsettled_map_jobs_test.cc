@@ -17,10 +17,13 @@ TEST(UnsettledMapJobsTest, FirstJobsAreUnsettledUntilAllOfThemEnd) {
 
   std::optional<UnsettledMapJobs::Job> first(&jobs);
   std::optional<UnsettledMapJobs::Job> second(&jobs);
+  first->BeginCommit();
+  second->BeginCommit();
   const uint64_t two = jobs.NumBegun();
   EXPECT_EQ(two, 2u);
   // A job that begins later is not among the first two.
   std::optional<UnsettledMapJobs::Job> third(&jobs);
+  third->BeginCommit();
   first.reset();
   EXPECT_TRUE(jobs.HasAnyOfFirst(two));
   second.reset();
@@ -29,6 +32,24 @@ TEST(UnsettledMapJobsTest, FirstJobsAreUnsettledUntilAllOfThemEnd) {
   third.reset();
   EXPECT_FALSE(jobs.HasAnyOfFirst(jobs.NumBegun()));
   EXPECT_EQ(jobs.NumBegun(), 3u);
+}
+
+// Other jobs do not wait for a job that has not begun its commit, but readers
+// know of it.
+TEST(UnsettledMapJobsTest, JobIsAwaitedFromTheBeginningOfItsCommit) {
+  UnsettledMapJobs jobs;
+  std::optional<UnsettledMapJobs::Job> job(&jobs);
+  std::optional<UnsettledMapJobs::Job> failed(&jobs);
+  uint64_t as_of = 0;
+  EXPECT_FALSE(jobs.IsSettled(&as_of));
+  EXPECT_FALSE(jobs.HasAnyOfFirst(jobs.NumBegun()));
+  job->BeginCommit();
+  EXPECT_TRUE(jobs.HasAnyOfFirst(jobs.NumBegun()));
+  job.reset();
+  EXPECT_FALSE(jobs.HasAnyOfFirst(jobs.NumBegun()));
+  EXPECT_FALSE(jobs.IsSettled(&as_of));
+  failed.reset();
+  EXPECT_TRUE(jobs.IsSettled(&as_of));
 }
 
 TEST(UnsettledMapJobsTest, ReadersNoticeAJobThatIsOver) {

@@ -3,65 +3,32 @@
 
 // A flush that was requested takes place, whatever else is flushed meanwhile.
 
-#include <atomic>
-#include <chrono>
-#include <functional>
-#include <future>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "port/stack_trace.h"
 #include "rocksdb/listener.h"
 #include "test_util/strata/strata_db_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
+#include "test_util/strata/test_threads_test_util.h"
 #include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// At the end of the first flush, calls a function in a thread of its own and
-// waits for it, up to a limit, so that the test ends in any case.
-class WaitingListener : public EventListener {
+// Makes a call at the end of the first flush.
+class FlushEndListener : public EventListener {
  public:
-  explicit WaitingListener(std::function<void(DB*)> fn) : fn_(std::move(fn)) {}
-  ~WaitingListener() override {
-    if (thread_.joinable()) {
-      thread_.join();
-    }
-  }
-
-  void OnFlushCompleted(DB* db, const FlushJobInfo& /*info*/) override {
-    if (was_called_.exchange(true)) {
-      return;
-    }
-    std::future<void> end = ended_.get_future();
-    thread_ = std::thread([this, db] {
-      fn_(db);
-      ended_.set_value();
-    });
-    has_ended_ =
-        end.wait_for(std::chrono::seconds(60)) == std::future_status::ready;
-  }
-
-  // Waits for the function. Returns true if the listener did not have to give
-  // it up.
-  // REQUIRES: the first flush and its listeners have ended.
-  bool Join() {
-    if (thread_.joinable()) {
-      thread_.join();
-    }
-    return has_ended_;
+  explicit FlushEndListener(std::shared_ptr<BoundedCall> call)
+      : call_(std::move(call)) {}
+  void OnFlushCompleted(DB* /*db*/, const FlushJobInfo& /*info*/) override {
+    call_->RunOnce();
   }
 
  private:
-  const std::function<void(DB*)> fn_;
-  std::atomic<bool> was_called_{false};
-  std::promise<void> ended_;
-  std::thread thread_;
-  bool has_ended_ = false;
+  const std::shared_ptr<BoundedCall> call_;
 };
 
 }  // namespace
@@ -74,7 +41,7 @@ class DBFlushRequestTest : public StrataDBTestBase {
   // Returns options of a column family with a map, or with delta separation:
   // its flushes are in order. There are threads for two flushes.
   Options OrderedOptions(bool has_map, bool atomic_flush,
-                         const std::shared_ptr<EventListener>& listener) {
+                         const std::shared_ptr<BoundedCall>& call) {
     Options options = CurrentOptions();
     options.max_background_jobs = 8;
     options.max_write_buffer_number = 4;
@@ -83,7 +50,7 @@ class DBFlushRequestTest : public StrataDBTestBase {
     options.enable_delta_separation = !has_map;
     options.enable_blob_files = has_map;
     options.enable_blob_address_map = has_map;
-    options.listeners = {listener};
+    options.listeners = {std::make_shared<FlushEndListener>(call)};
     return options;
   }
 
@@ -148,16 +115,16 @@ TEST_F(DBFlushRequestTest, ListenerMayWaitForTheNextFlush) {
   for (const bool has_map : {false, true}) {
     for (const bool atomic_flush : {false, true}) {
       SCOPED_TRACE(testing::Message() << has_map << " " << atomic_flush);
-      const auto listener = std::make_shared<WaitingListener>([](DB* db) {
-        ASSERT_OK(db->Put(WriteOptions(), "b", "value"));
-        ASSERT_OK(db->Flush(FlushOptions()));
+      const auto call = std::make_shared<BoundedCall>([this] {
+        ASSERT_OK(Put("b", "value"));
+        ASSERT_OK(db_->Flush(FlushOptions()));
       });
-      DestroyAndReopen(OrderedOptions(has_map, atomic_flush, listener));
+      DestroyAndReopen(OrderedOptions(has_map, atomic_flush, call));
       ASSERT_OK(Put("a", "value"));
       ASSERT_OK(Merge("m", "1"));
       ASSERT_OK(db_->Flush(FlushOptions()));
       ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
-      ASSERT_TRUE(listener->Join());
+      ASSERT_TRUE(call->Join());
       EXPECT_EQ(NumImmutable(), "0");
       EXPECT_EQ(Get("a"), "value");
       EXPECT_EQ(Get("b"), "value");
@@ -172,26 +139,25 @@ TEST_F(DBFlushRequestTest, ListenerMayWaitForAFlushThatHasWaited) {
   for (const bool has_map : {false, true}) {
     for (const bool atomic_flush : {false, true}) {
       SCOPED_TRACE(testing::Message() << has_map << " " << atomic_flush);
-      const auto listener = std::make_shared<WaitingListener>(
-          [this](DB*) { ASSERT_OK(dbfull()->TEST_WaitForFlushMemTable()); });
-      DestroyAndReopen(OrderedOptions(has_map, atomic_flush, listener));
-      std::promise<void> parked;
+      const auto call = std::make_shared<BoundedCall>(
+          [this] { ASSERT_OK(dbfull()->TEST_WaitForFlushMemTable()); });
+      DestroyAndReopen(OrderedOptions(has_map, atomic_flush, call));
+      EventCount parked;
       EnableCallBackOnce("FlushOrderGate::Park:Parked",
-                         [&](void*) { parked.set_value(); });
+                         [&](void*) { parked.Add(); });
       EnableCallBackOnce("BuildTable:BeforeFinishBuildTable", [&](void*) {
         ASSERT_OK(Put("b", "value"));
         FlushOptions flush_options;
         flush_options.wait = false;
         flush_options.allow_write_stall = true;
         ASSERT_OK(db_->Flush(flush_options));
-        EXPECT_EQ(parked.get_future().wait_for(std::chrono::seconds(60)),
-                  std::future_status::ready);
+        EXPECT_TRUE(parked.WaitFor(1));
       });
       ASSERT_OK(Put("a", "value"));
       ASSERT_OK(db_->Flush(FlushOptions()));
       ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
       DisableCallBacks();
-      ASSERT_TRUE(listener->Join());
+      ASSERT_TRUE(call->Join());
       EXPECT_EQ(NumImmutable(), "0");
       EXPECT_EQ(Get("a"), "value");
       EXPECT_EQ(Get("b"), "value");

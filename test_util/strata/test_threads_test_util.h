@@ -66,6 +66,46 @@ class EventCount {
   size_t count_ = 0;
 };
 
+// A function that a callback of the DB, such as a listener, calls on another
+// thread and waits for. The callback gives up after kTestPatience, so that the
+// test ends if the function waits for the callback.
+class BoundedCall {
+ public:
+  explicit BoundedCall(std::function<void()> fn) : fn_(std::move(fn)) {}
+  ~BoundedCall() { Join(); }
+  BoundedCall(const BoundedCall&) = delete;
+  BoundedCall& operator=(const BoundedCall&) = delete;
+
+  // Calls the function, the first time only, and waits for it.
+  void RunOnce() {
+    if (was_called_.exchange(true)) {
+      return;
+    }
+    thread_ = std::thread([this] {
+      fn_();
+      ended_.Add();
+    });
+    was_waited_for_ = ended_.WaitFor(1);
+  }
+
+  // Waits for the function. Returns true if it was called and the callback did
+  // not give up.
+  // REQUIRES: no callback runs.
+  bool Join() {
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+    return was_waited_for_;
+  }
+
+ private:
+  const std::function<void()> fn_;
+  std::atomic<bool> was_called_{false};
+  EventCount ended_;
+  std::thread thread_;
+  bool was_waited_for_ = false;
+};
+
 // Threads that run until they are told to stop, at the latest at the end of the
 // block: a failed ASSERT leaves neither a running thread nor a joinable one.
 class StoppableThreads {
