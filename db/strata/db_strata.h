@@ -258,7 +258,9 @@ class DBStrata {
   void ResumeDrains();  // held
   // To be called after a column family was dropped. If it was the last one with
   // records that RocksDB refuses (IsRefusedByRocksDB()), begins a MANIFEST
-  // without them. LOG tells of a failure, which is none of the drop. Not held.
+  // without them, and tries that twice. A failure is none of the drop, which is
+  // in the old MANIFEST: LOG tells of it, and it becomes the background error,
+  // as a failed write of any other edit. Not held.
   void RollManifestAfterDrop(ColumnFamilyData* cfd);
   // Waits until no fold is between its beginning and its end. Folds do not wait
   // for the caller. Released.

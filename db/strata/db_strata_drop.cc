@@ -58,8 +58,16 @@ void DBStrata::RollManifestAfterDrop(ColumnFamilyData* cfd) {
   JobContext job_context(db_->next_job_id_.fetch_add(1));
   {
     InstrumentedMutexLock lock(&db_->mutex_);
-    const Status s =
-        RollManifestAndSchedule(Env::IOActivity::kUnknown, &job_context);
+    Status s = RollManifestAndSchedule(Env::IOActivity::kUnknown, &job_context);
+    if (!s.ok() && !db_->versions_->io_status().ok()) {
+      // As long as the VersionSet has this error, failures of other jobs are
+      // taken for failures of the MANIFEST, and atomic flushes do not try.
+      ROCKS_LOG_WARN(db_->immutable_db_options_.info_log,
+                     "[%s] The column family was dropped, but a new MANIFEST "
+                     "could not be created: %s. This is tried once more",
+                     cfd->GetName().c_str(), s.ToString().c_str());
+      s = RollManifestAndSchedule(Env::IOActivity::kUnknown, &job_context);
+    }
     if (!s.ok()) {
       // The next edit begins another MANIFEST.
       ROCKS_LOG_WARN(db_->immutable_db_options_.info_log,
@@ -67,9 +75,15 @@ void DBStrata::RollManifestAfterDrop(ColumnFamilyData* cfd) {
                      "keeps records of its delta files, mapped values or blob "
                      "files on other paths, as a new MANIFEST could not be "
                      "created: %s. RocksDB refuses the DB until the next "
-                     "MANIFEST is begun. The next open does that, unless "
-                     "reuse_manifest_on_open is set",
+                     "MANIFEST is begun. The recovery from the error, or the "
+                     "next open, does that, unless reuse_manifest_on_open is "
+                     "set",
                      cfd->GetName().c_str(), s.ToString().c_str());
+      // As after any other edit. The MANIFEST is right, and has the drop.
+      if (!db_->versions_->io_status().ok()) {
+        db_->error_handler_.SetBGError(db_->versions_->io_status(),
+                                       BackgroundErrorReason::kManifestWrite);
+      }
     }
   }
   job_context.Clean();

@@ -16,6 +16,7 @@
 #include "db/version_set.h"
 #include "file/filename.h"
 #include "port/stack_trace.h"
+#include "test_util/strata/retryable_error_test_util.h"
 #include "test_util/strata/strata_db_test_util.h"
 #include "utilities/merge_operators.h"
 
@@ -170,31 +171,47 @@ TEST_F(RefusedRecordsTest, FamilyHasLeftThePathWhenItIsDropped) {
 
 // The next open makes up for a MANIFEST that could not be made, as it does
 // after a crash between the two steps of a drop. It goes on with the old one if
-// reuse_manifest_on_open is set.
-TEST_F(RefusedRecordsTest, FailedManifestIsMadeByTheNextOpen) {
+// reuse_manifest_on_open is set. If the error may go away, a recovery makes up
+// for it before.
+TEST_F(RefusedRecordsTest, FailedManifestIsMadeByARecoveryOrTheNextOpen) {
   for (const Kind kind : {kBlobPath, kMap, kDeltas}) {
-    SCOPED_TRACE(kind);
-    Options options = OptionsOf(kPlain);
-    options.max_bgerror_resume_count = 0;
-    DestroyAndReopen(options);
-    ColumnFamilyHandle* const handle = Create(kind, "family");
-    std::atomic<bool> is_rolling{false};
-    EnableCallBack("DBStrata::RollManifestAndSchedule:Roll",
-                   [&](void*) { is_rolling = true; });
-    EnableCallBack("VersionSet::ProcessManifestWrites:AfterSyncManifest",
-                   [&](void* status) {
-                     if (is_rolling) {
-                       *static_cast<IOStatus*>(status) =
-                           IOStatus::IOError("injected");
-                     }
-                   });
-    ASSERT_OK(db_->DropColumnFamily(handle));
-    DisableCallBacks();
-    EXPECT_TRUE(is_rolling);
-    EXPECT_GT(NumRefused(), 0);
-    Destroy({handle});
-    Reopen(options);
-    EXPECT_EQ(NumRefused(), 0);
+    for (const bool retryable : {false, true}) {
+      SCOPED_TRACE(testing::Message() << kind << " " << retryable);
+      Options options = OptionsOf(kPlain);
+      options.max_bgerror_resume_count = 0;
+      DestroyAndReopen(options);
+      ASSERT_OK(Put("key", "other"));
+      ColumnFamilyHandle* const handle = Create(kind, "family");
+      std::atomic<int> num_rolls{0};
+      EnableCallBack("DBStrata::RollManifestAndSchedule:Roll",
+                     [&](void*) { ++num_rolls; });
+      EnableCallBack("VersionSet::ProcessManifestWrites:AfterSyncManifest",
+                     [&](void* status) {
+                       if (num_rolls > 0) {
+                         *static_cast<IOStatus*>(status) =
+                             retryable ? RetryableError()
+                                       : IOStatus::IOError("injected");
+                       }
+                     });
+      ASSERT_OK(db_->DropColumnFamily(handle));
+      DisableCallBacks();
+      EXPECT_EQ(num_rolls.load(), 2);
+      EXPECT_GT(NumRefused(), 0);
+      const Status error = dbfull()->TEST_GetBGError();
+      EXPECT_EQ(error.severity(), retryable ? Status::Severity::kHardError
+                                            : Status::Severity::kFatalError);
+      EXPECT_NOK(Put("key", "late"));
+      EXPECT_EQ(db_->Resume().ok(), retryable);
+      if (retryable) {
+        EXPECT_EQ(NumRefused(), 0);
+        ASSERT_OK(Put("key", "newer"));
+        ASSERT_OK(Flush());
+      }
+      Destroy({handle});
+      Reopen(options);
+      EXPECT_EQ(NumRefused(), 0);
+      EXPECT_EQ(Get("key"), retryable ? "newer" : "other");
+    }
   }
 }
 
