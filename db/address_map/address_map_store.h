@@ -82,6 +82,8 @@ class AddressMapStore {
   // REQUIRES: DB mutex held.
   static bool Any(ColumnFamilySet* column_families);
 
+  const ImmutableOptions& ioptions() const { return ioptions_; }
+
   // Histogram of the lengths of this column family's scans.
   ScanLengthHistogram* scan_lengths() const { return &scan_lengths_; }
 

@@ -86,7 +86,8 @@ CompactionMapping::CompactionMapping(const Compaction* compaction,
       first_new_file_number_(first_new_file_number),
       // The compaction is committed once its first input has left the Version:
       // no other job can delete an input meanwhile.
-      publication_(blobs_, FirstInput(*compaction), /*when_present=*/false),
+      publication_(blobs_, FirstInput(*compaction), /*when_present=*/false,
+                   Env::IOActivity::kCompaction),
       removals_(std::make_unique<DeferredRemovals>(
           DeferredRemovals::kDefaultCap,
           blobs_->SpillFiles(compaction->input_version(), dbname))) {}
@@ -240,6 +241,7 @@ MappedBlobIndex CompactionMapping::Part::NameOf(const Slice& user_key,
 }
 
 void CompactionMapping::Part::OnFileClosed(MappedBlobFile&& file) {
+  job_->publication_.LimitIndex(&file);
   files_.push_back(std::move(file));
 }
 

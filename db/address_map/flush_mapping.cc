@@ -57,7 +57,7 @@ FlushMapping::FlushMapping(ColumnFamilyData* cfd, Version* base,
       any_order_(any_order),
       direct_mode_(earliest_reader, base, FlushReadOptions(activity),
                    [](int, const FileMetaData&) { return true; }),
-      publication_(blobs_, sst_number, /*when_present=*/true) {}
+      publication_(blobs_, sst_number, /*when_present=*/true, activity) {}
 
 FlushMapping::~FlushMapping() = default;
 
@@ -88,6 +88,7 @@ void FlushMapping::OnValue(const Slice& user_key, SequenceNumber seq,
 }
 
 void FlushMapping::OnFileClosed(MappedBlobFile&& file) {
+  publication_.LimitIndex(&file);
   files_.push_back(std::move(file));
 }
 

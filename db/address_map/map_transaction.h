@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <utility>
@@ -11,11 +13,13 @@
 #include "db/address_map/address_map.h"
 #include "db/address_map/map_commit_observer.h"
 #include "db/address_map/mapped_blob_writer.h"
+#include "rocksdb/env.h"
 #include "rocksdb/status.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 class AddressMapStore;
+class RecordIndexReader;
 
 // Adds the blob files of one job to the address map, and commits or rolls back
 // these additions along with the job's MANIFEST edit.
@@ -33,21 +37,33 @@ class AddressMapStore;
 //    committed, and OK although it was not.
 // 3. After Settle() either all records are committed and the entries that they
 //    superseded are removed, or no record is in the map and the superseded
-//    entries are current again.
+//    entries are current again. This does not depend on whether the files can
+//    be read.
+// 4. The record indexes of all files of the job take at most kMaxIndexBytes of
+//    memory from LimitIndex() to the end of Settle(). Those of other files are
+//    read from the files, which are pinned as long as the map may name them.
 //
 // Used by one thread, except that OnVersionAppended() may be called by another
-// thread that holds the DB mutex.
+// thread that holds the DB mutex, and LimitIndex() by several threads.
 class MapTransaction : public MapCommitObserver {
  public:
+  // An index takes about 18 bytes for each value.
+  static constexpr size_t kMaxIndexBytes = size_t{64} << 20;
+
   // The edit counts as committed once a Version is appended that contains the
   // SST file `sst_number` or, if !when_present, no longer contains it.
+  // activity: the I/O activity of the threads that use this object.
   // REQUIRES: DB mutex held; blobs outlives this object.
-  MapTransaction(AddressMapStore* blobs, uint64_t sst_number,
-                 bool when_present);
+  MapTransaction(AddressMapStore* blobs, uint64_t sst_number, bool when_present,
+                 Env::IOActivity activity);
   // REQUIRES: DB mutex held; Settle() was called if Publish() was called.
   ~MapTransaction() override;
   MapTransaction(const MapTransaction&) = delete;
   MapTransaction& operator=(const MapTransaction&) = delete;
+
+  // Drops the index of a file that the job has completed if the indexes of its
+  // files take too much memory. Thread-safe.
+  void LimitIndex(MappedBlobFile* file);
 
   // Inserts the records of the files into the map. After an error the job must
   // not commit its edit.
@@ -90,15 +106,23 @@ class MapTransaction : public MapCommitObserver {
   struct File {
     uint32_t slot = 0;
     MappedBlobFile file;
+    bool is_pinned = false;
   };
   using Records = std::vector<AddressMap::Record>;
 
   Status ForEachBatch(const File& file,
                       const std::function<Status(const Records&)>& fn) const;
+  static Status ForEachBatchOf(RecordIndexReader* reader,
+                               const std::function<Status(const Records&)>& fn);
+  // Does what Settle() does for a file whose index cannot be read. Looks at all
+  // entries of the map.
+  void SettleByMap(const File& file);
 
   AddressMapStore* const blobs_;
   const uint64_t sst_number_;
   const bool when_present_;
+  const Env::IOActivity activity_;
+  std::atomic<size_t> index_bytes_{0};
   bool is_open_ = true;
   bool committed_ = false;
   uint64_t born_before_ = 0;

@@ -3,6 +3,7 @@
 
 #include "db/address_map/map_transaction.h"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,16 +14,19 @@
 #include "db/blob_v2/blob_file_v2_test_util.h"
 #include "db/db_impl/db_impl.h"
 #include "db/version_set.h"
+#include "file/filename.h"
 #include "port/stack_trace.h"
 #include "test_util/strata/address_map_db_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 class MapTransactionTest : public AddressMapDBTestBase {
  protected:
   MapTransactionTest() : AddressMapDBTestBase("map_transaction_test") {}
+  ~MapTransactionTest() override { DisableCallBacks(); }
 
-  // Returns a file with one value, which is not written to the disk.
+  // Returns a file with one value.
   MappedBlobFile FileOf(const std::string& key, SequenceNumber seq) {
     blob_v2_test::FileMaker maker(Blobs()->hash_seed());
     maker.Add(key, Value(1), seq, /*birth=*/0, /*direct=*/true);
@@ -33,7 +37,36 @@ class MapTransactionTest : public AddressMapDBTestBase {
     file.size = maker.bytes().size();
     file.footer = maker.layout().footer;
     file.index = maker.bytes().substr(maker.index_offset(), maker.index_size());
+    EXPECT_OK(WriteStringToFile(env_, maker.bytes(), NameOf(file)));
     return file;
+  }
+  std::string NameOf(const MappedBlobFile& file) const {
+    return BlobFileName(dbname_, file.number);
+  }
+
+  // Makes a transaction whose edit is never committed.
+  std::unique_ptr<MapTransaction> Begin() {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    return std::make_unique<MapTransaction>(
+        Blobs(), /*sst_number=*/uint64_t{1} << 40, /*when_present=*/true,
+        Env::IOActivity::kUnknown);
+  }
+  void Undo(std::unique_ptr<MapTransaction>&& transaction) {
+    {
+      InstrumentedMutexLock lock(dbfull()->mutex());
+      transaction->Close();
+      EXPECT_FALSE(transaction->committed());
+    }
+    transaction->Settle();
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    transaction.reset();
+  }
+
+  // Sets the limit of the memory of the indexes of a job.
+  static void LimitIndexes(size_t bytes) {
+    EnableCallBack("MapTransaction::LimitIndex", [bytes](void* limit) {
+      *static_cast<size_t*>(limit) = bytes;
+    });
   }
 
   bool Has(const std::string& key, SequenceNumber seq) {
@@ -63,7 +96,8 @@ TEST_F(MapTransactionTest, FailedInsertionEndsThePublication) {
   InstrumentedMutex* const mutex = dbfull()->mutex();
   mutex->Lock();
   auto transaction = std::make_unique<MapTransaction>(
-      Blobs(), /*sst_number=*/uint64_t{1} << 40, /*when_present=*/true);
+      Blobs(), /*sst_number=*/uint64_t{1} << 40, /*when_present=*/true,
+      Env::IOActivity::kUnknown);
   mutex->Unlock();
   const Status s = transaction->Publish(std::move(files));
   EXPECT_TRUE(s.IsCorruption()) << s.ToString();
@@ -82,6 +116,151 @@ TEST_F(MapTransactionTest, FailedInsertionEndsThePublication) {
   EXPECT_FALSE(Has("a", 1000));
   CheckMap(1);
   EXPECT_EQ(Get("a"), Value(0));
+}
+
+TEST_F(MapTransactionTest, IndexesBeyondTheLimitAreReadFromTheFiles) {
+  DestroyAndReopen(MapOptions());
+  ASSERT_OK(Put("a", Value(0)));
+  ASSERT_OK(Flush());
+  WaitForJobs();
+  // Settle() then reads the files, or finds that they are gone.
+  for (const bool gone : {false, true}) {
+    SCOPED_TRACE(gone);
+    std::vector<MappedBlobFile> files;
+    for (const char* const key : {"a", "b", "c"}) {
+      files.push_back(FileOf(key, 1000));
+    }
+    LimitIndexes(files[0].index.size() + files[1].index.size() - 1);
+    std::unique_ptr<MapTransaction> transaction = Begin();
+    std::vector<std::string> names;
+    for (MappedBlobFile& file : files) {
+      transaction->LimitIndex(&file);
+      names.push_back(NameOf(file));
+    }
+    EXPECT_TRUE(files[0].has_index());
+    EXPECT_TRUE(files[1].index.empty() && !files[1].has_index());
+    EXPECT_TRUE(files[2].index.empty() && !files[2].has_index());
+    EXPECT_OK(transaction->Publish(std::move(files)));
+    for (const char* const key : {"a", "b", "c"}) {
+      EXPECT_TRUE(Has(key, 1000));
+    }
+    CheckMap(4);
+    for (const std::string& name : names) {
+      if (gone) {
+        EXPECT_OK(env_->DeleteFile(name));
+      }
+    }
+    Undo(std::move(transaction));
+    CheckMap(1);
+    EXPECT_EQ(Get("a"), Value(0));
+    EXPECT_TRUE(Blobs()->IsExact());
+  }
+}
+
+TEST_F(MapTransactionTest, UnreadableIndexFailsThePublication) {
+  DestroyAndReopen(MapOptions());
+  LimitIndexes(0);
+  std::vector<MappedBlobFile> files;
+  files.push_back(FileOf("a", 1000));
+  files.push_back(FileOf("b", 1000));
+  std::unique_ptr<MapTransaction> transaction = Begin();
+  for (MappedBlobFile& file : files) {
+    transaction->LimitIndex(&file);
+  }
+  EXPECT_OK(env_->DeleteFile(NameOf(files[1])));
+  EXPECT_NOK(transaction->Publish(std::move(files)));
+  EXPECT_TRUE(Has("a", 1000));
+  Undo(std::move(transaction));
+  CheckMap(0);
+}
+
+// A compaction with many blob files reads their indexes from them. If that
+// fails before its edit, the compaction fails; later, it looks at all entries
+// of the map.
+TEST_F(MapTransactionTest, CompactionReadsIndexesOfItsFiles) {
+  constexpr int kKeys = 200;
+  enum class Fails { kNever, kAlways, kInSettle };
+  for (const Fails fails : {Fails::kNever, Fails::kAlways, Fails::kInSettle}) {
+    SCOPED_TRACE(static_cast<int>(fails));
+    Options options = MapOptions(/*min_blob_size=*/1000);
+    options.blob_file_size = 4 << 10;
+    DestroyAndReopen(options);
+    for (int i = 0; i < kKeys; ++i) {
+      ASSERT_OK(Put(Key(i), Value(i)));
+    }
+    ASSERT_OK(Flush());
+    WaitForJobs();
+    CheckMap(0);
+    ASSERT_OK(dbfull()->SetOptions({{"min_blob_size", "32"}}));
+    std::atomic<bool> is_settling{false};
+    std::atomic<size_t> reads{0};
+    EnableCallBack("MapTransaction::Settle",
+                   [&](void*) { is_settling = true; });
+    EnableCallBack("MapTransaction::ForEachBatch:Opened", [&](void* status) {
+      ++reads;
+      if (fails == Fails::kAlways ||
+          (fails == Fails::kInSettle && is_settling.load())) {
+        *static_cast<Status*>(status) = Status::IOError("injected");
+      }
+    });
+    LimitIndexes(0);
+    const Status s = ForceCompaction();
+    const Status error = WaitForMapJobs(db_.get());
+    DisableCallBacks();
+    EXPECT_EQ(error.ok(), s.ok()) << error.ToString();
+    if (fails == Fails::kAlways) {
+      EXPECT_TRUE(s.IsIOError()) << s.ToString();
+      CheckMap(0);
+      EXPECT_EQ(Get(Key(7)), Value(7));
+      options.min_blob_size = 32;
+      Reopen(options);
+      ASSERT_OK(ForceCompaction());
+    } else {
+      ASSERT_OK(s);
+      const size_t files = BlobFiles().size();
+      EXPECT_GT(files, 3u);
+      EXPECT_EQ(reads.load(), 2 * files);
+      EXPECT_EQ(Blobs()->IsExact(), fails == Fails::kNever);
+    }
+    CheckMap(kKeys);
+    Reopen(options);
+    CheckMap(kKeys);
+    for (int i = 0; i < kKeys; ++i) {
+      ASSERT_EQ(Get(Key(i)), Value(i));
+    }
+  }
+}
+
+// The end of a flush removes what its values supersede, also if the indexes of
+// its files cannot be read any more.
+TEST_F(MapTransactionTest, FlushWhoseIndexIsUnreadableRemovesOldValues) {
+  DestroyAndReopen(MapOptions());
+  ASSERT_OK(Put("k", Value(0)));
+  ASSERT_OK(Put("l", Value(1)));
+  ASSERT_OK(Flush());
+  WaitForJobs();
+  CheckMap(2);
+  LimitIndexes(0);
+  std::atomic<bool> is_settling{false};
+  EnableCallBack("MapTransaction::Settle", [&](void*) { is_settling = true; });
+  EnableCallBack("MapTransaction::ForEachBatch:Opened", [&](void* status) {
+    if (is_settling.load()) {
+      *static_cast<Status*>(status) = Status::IOError("injected");
+    }
+  });
+  ASSERT_OK(Put("k", Value(2)));
+  ASSERT_OK(Flush());
+  WaitForJobs();
+  DisableCallBacks();
+  EXPECT_TRUE(is_settling.load());
+  CheckMap(2);
+  EXPECT_TRUE(IsDirect("k"));
+  EXPECT_FALSE(Blobs()->IsExact());
+  EXPECT_EQ(Get("k"), Value(2));
+  EXPECT_EQ(Get("l"), Value(1));
+  Reopen(last_options_);
+  CheckMap(2);
+  EXPECT_EQ(Get("k"), Value(2));
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -30,7 +30,10 @@ struct MappedBlobFile {
   CompressionType compression = kNoCompression;
   uint64_t size = 0;  // bytes
   BlobFooterV2 footer;
+  // Empty if it was dropped to save memory (MapTransaction::LimitIndex()).
   std::string index;
+
+  bool has_index() const { return index.size() == footer.index_size; }
 };
 
 // Interface through which a job names the values that it separates and receives
