@@ -59,7 +59,8 @@ Status VersionEditHandlerPointInTime::RefuseUnlistedPath(
     return Status::OK();
   }
   const Status& s = it->second;
-  lacks_path_ = true;
+  // Any other error stays when the path is needed no more.
+  lacks_path_ = status_.ok() || lacks_path_;
   version_set_->strata()->NoteLackOfPath();
   ROCKS_LOG_ERROR(version_set_->db_options()->info_log, "%s",
                   s.ToString().c_str());

@@ -450,8 +450,17 @@ TEST_F(DBAddressMapTest, IncompatibleOptionsAreRefused) {
   options.enable_blob_address_map = false;
   options.compaction_style = kCompactionStyleFIFO;
   options.max_open_files = -1;
+  EXPECT_TRUE(TryReopen(options).IsNotSupported());
+  // In RocksDB, timestamps that are not persisted can begin in an old database.
+  options = MapOptions();
+  options.enable_blob_address_map = false;
+  options.comparator = test::BytewiseComparatorWithU64TsWrapper();
+  options.persist_user_defined_timestamps = false;
+  options.allow_concurrent_memtable_write = false;
   const Status s = TryReopen(options);
   EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
+  EXPECT_NE(s.ToString().find("user-defined timestamps"), std::string::npos)
+      << s.ToString();
   // Secondary instances have no map.
   options = MapOptions();
   Reopen(options);

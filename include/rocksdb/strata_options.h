@@ -203,10 +203,11 @@ struct StrataColumnFamilyOptions {
   // user-defined timestamps, a comparator for which different bytes can be
   // equal, table formats other than the block-based one, secondary and
   // follower instances. experimental_mempurge_threshold, FIFO compaction,
-  // ingest behind, secondary and follower instances are also refused, with or
-  // without this option, while the map has values. A DB that has direct values
-  // (enable_lsm_bypass) is refused with NotSupported together with
-  // write-prepared and write-unprepared transactions and unordered_write.
+  // ingest behind, user-defined timestamps, secondary and follower instances
+  // are also refused, with or without this option, while the map has values. A
+  // DB that has direct values (enable_lsm_bypass) is refused with NotSupported
+  // together with write-prepared and write-unprepared transactions and
+  // unordered_write.
   //
   // Source: "Wayfinder" (blob address map) and "KV-Tandem" (direct and
   // versioned entries).

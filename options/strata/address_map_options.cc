@@ -41,6 +41,11 @@ Status ValidateOptionsOfMappedValues(const DBOptions& db_options,
         "ingested files would hold newer sequence numbers below "
         "older ones");
   }
+  // RocksDB lets timestamps that are not persisted begin in an old database.
+  if (cf_options.comparator->timestamp_size() > 0) {
+    return RefusedWithMap("user-defined timestamps",
+                          "the map knows a key by its bytes");
+  }
   return Status::OK();
 }
 
@@ -74,10 +79,6 @@ Status ValidateAddressMapOptions(const DBOptions& db_options,
     return s;
   }
   const Comparator* const comparator = cf_options.comparator;
-  if (comparator->timestamp_size() > 0) {
-    return RefusedWithMap("user-defined timestamps",
-                          "the map knows a key by its bytes");
-  }
   if (comparator->CanKeysWithDifferentByteContentsBeEqual()) {
     return RefusedWithMap(
         "a comparator for which different bytes can be equal",

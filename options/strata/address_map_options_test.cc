@@ -265,13 +265,14 @@ TEST(AddressMapOptionsValidationTest, OldMappedValuesRefuseSomeOptions) {
     const Status s = ValidateOptionsOfMappedValues(options, options);
     const bool expected = refusal.name == "mempurge" ||
                           refusal.name == "FIFO" ||
+                          refusal.name == "timestamps" ||
                           refusal.name == "ingest behind of the family";
     EXPECT_EQ(s.IsNotSupported(), expected)
         << refusal.name << ": " << s.ToString();
     EXPECT_EQ(s.ok(), !expected) << refusal.name << ": " << s.ToString();
     refused += expected ? 1 : 0;
   }
-  EXPECT_EQ(refused, 3);
+  EXPECT_EQ(refused, 4);
 }
 
 TEST(AddressMapOptionsValidationTest, RefusalOfASecondaryNamesTheFamily) {

@@ -61,6 +61,11 @@ void VerifyAddressMapCommand::Help(std::string& ret) {
   ret.append("]\n");
 }
 
+VerifyAddressMapCommand::~VerifyAddressMapCommand() {
+  // The process of the command may be that of a program which opens databases.
+  AddressMapCheckpoints::UseInThisProcess(true);
+}
+
 void VerifyAddressMapCommand::OverrideBaseOptions() {
   LDBCommand::OverrideBaseOptions();
   // Otherwise a database that has lost a value does not open.

@@ -21,6 +21,7 @@ class VerifyAddressMapCommand : public LDBCommand {
   VerifyAddressMapCommand(const std::vector<std::string>& params,
                           const std::map<std::string, std::string>& options,
                           const std::vector<std::string>& flags);
+  ~VerifyAddressMapCommand() override;
 
   void OverrideBaseOptions() override;
   void DoCommand() override;

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "db/address_map/address_map_checkpoints.h"
 #include "db/address_map/address_map_store.h"
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
@@ -85,8 +84,6 @@ class LdbMapCommandTest : public testing::Test {
     for (const std::string& arg : all) {
       argv.push_back(arg.c_str());
     }
-    // In a process of its own, each command begins with this.
-    AddressMapCheckpoints::UseInThisProcess(true);
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
     const int result =
