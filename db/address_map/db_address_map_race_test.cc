@@ -1691,7 +1691,8 @@ TEST_P(DBAddressMapRaceTest, ListenerOfACommitMayDeleteAndIngestFiles) {
     Options options = MapOptions();
     options.compaction_filter = &filter_;
     options.min_blob_size = 20;
-    const std::string file = dbname_ + "/ingested.sst";
+    const std::string file =
+        dbname_ + "/ingested" + std::to_string(ingests) + ".sst";
     const auto call = std::make_shared<BoundedCall>([&] {
       if (ingests) {
         EXPECT_OK(db_->IngestExternalFile({file}, IngestExternalFileOptions()));

@@ -234,7 +234,8 @@ TEST_F(MapTransactionTest, CompactionReadsIndexesOfItsFiles) {
 // The end of a flush removes what its values supersede, also if the indexes of
 // its files cannot be read any more.
 TEST_F(MapTransactionTest, FlushWhoseIndexIsUnreadableRemovesOldValues) {
-  DestroyAndReopen(MapOptions());
+  const Options options = MapOptions();
+  DestroyAndReopen(options);
   ASSERT_OK(Put("k", Value(0)));
   ASSERT_OK(Put("l", Value(1)));
   ASSERT_OK(Flush());
@@ -258,7 +259,7 @@ TEST_F(MapTransactionTest, FlushWhoseIndexIsUnreadableRemovesOldValues) {
   EXPECT_FALSE(Blobs()->IsExact());
   EXPECT_EQ(Get("k"), Value(2));
   EXPECT_EQ(Get("l"), Value(1));
-  Reopen(last_options_);
+  Reopen(options);
   CheckMap(2);
   EXPECT_EQ(Get("k"), Value(2));
 }

@@ -14,6 +14,8 @@
 #include "db/blob_v2/blob_read_group.h"
 #include "db/column_family.h"
 #include "db/path_layout/path_layout.h"
+#include "db/path_layout/path_read_stats.h"
+#include "db/table_cache.h"
 #include "rocksdb/comparator.h"
 #include "test_util/sync_point.h"
 #include "util/compression.h"
@@ -227,6 +229,9 @@ Status BlobGcJob::OpenNext(Input* input) {
   if (!s.ok()) {
     return s;
   }
+  input->reader->SetPathReadStats(
+      context_.cfd->table_cache()->path_read_stats(),
+      PathReadStats::Slot(PathReadStats::FileKind::kBlob, path_id_));
   input->compression = layout.header.compression;
   input->decompressor = writer_->DecompressorFor(input->compression);
   input->records = std::make_unique<BlobLiveRecords>(

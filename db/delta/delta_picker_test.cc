@@ -903,6 +903,7 @@ TEST_F(DeltaPickerTest, DrainFoldsAllBuckets) {
   SetSlices({0, 0, 0, 0});
   EXPECT_EQ("-c fold", Pick());
   // A merge has failed.
+  leftover.is_for_snapshots = false;
   leftover.has_failed = true;
   options_.leftovers[file] = leftover;
   EXPECT_FALSE(options_.DrainsAll());
