@@ -76,7 +76,7 @@ class CrashTests(unittest.TestCase):
         path = os.path.join(ROOT, 'options', 'strata', 'strata_option_table.h')
         with open(path, encoding='utf-8') as f:
             text = re.sub(r'^//.*$', '', f.read(), flags=re.M)
-        kinds = 'bool|int32|uint32|uint64|size|double|path_ids'
+        kinds = 'bool|int32|uint32|uint64|size|double|path_ids|prices'
         names = re.findall(rf'ROW\((?:{kinds}), (\w+),', text)
         # A row of an unknown kind has a comma after its first word, too.
         self.assertEqual(len(names), len(re.findall(r'ROW\(\w+,', text)))

@@ -534,6 +534,8 @@ TEST_F(DBDeltaFlushTest, WithoutParanoidChecksTheNextFlushTriesAgain) {
       Reopen(options);
     } else {
       ASSERT_OK(Flush());
+      // Listeners may be told of a flush after its caller has returned.
+      ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
       EXPECT_EQ(3, listener->begun);
       EXPECT_EQ(2, listener->flushes);
     }
