@@ -18,8 +18,8 @@ namespace ROCKSDB_NAMESPACE {
 
 // The list of the entries of an address map that a committed entry of their key
 // hides, but that a reader still needs. For each hiding entry the list stores
-// the key, the sequence number of the hiding entry, and what bounds the names
-// of the hidden ones.
+// its key, its sequence number, and a limit that the births of all hidden
+// entries are below.
 //
 //   Hide() when a flush is committed -> Apply() when readers have ended
 //
@@ -29,12 +29,12 @@ namespace ROCKSDB_NAMESPACE {
 //    has its key with a sequence number greater than the entry's and a limit of
 //    births above the entry's. So no entry stays in the map for longer than its
 //    readers exist.
-// 2. No entry is removed that was born at or after
-// MapTransaction::born_before()
-//    of the flush. Such an entry may be newer than the hiding one although its
-//    sequence number is smaller: Apply() may come long after the flush, when
-//    compactions have dropped the hiding entry and written a newer value. An
-//    entry that a compaction has given another birth is left to compactions.
+// 2. No entry is removed that was born at or after the flush's
+//    MapTransaction::born_before(). Such an entry may be newer than the hiding
+//    one although its sequence number is smaller: Apply() may come long after
+//    the flush, when compactions have dropped the hiding entry and written a
+//    newer value. An entry that a compaction has given another birth is left to
+//    compactions.
 //
 // Memory: 40 bytes for each waiting entry of the map, and at most as much again
 // before the list is sorted. The memory is charged.
@@ -80,7 +80,7 @@ class BlockedRemovals {
   struct Item {
     MapKeyHash key;
     SequenceNumber seq;
-    // What is known of the hidden entries that remained in the map.
+    // The hidden entries that remained in the map.
     AddressMap::LeftEntries left;
     // Order for a min-heap by sequence number.
     bool operator<(const Item& other) const { return seq > other.seq; }

@@ -130,7 +130,7 @@ void MapTransaction::SettleByMap(const File& file) {
     return;
   }
   // If garbage collection has moved an entry meanwhile, the entries below it
-  // stay, and keep their files, until the map is built anew.
+  // stay, and keep their files, until an open rebuilds the map.
   blobs_->SetInexact();
   for (uint32_t part = 0; part < AddressMap::kNumParts; ++part) {
     map->ForEachInPart(part, [&](const AddressMap::Entry& entry) {

@@ -174,9 +174,9 @@ TEST_F(MapTransactionTest, UnreadableIndexFailsThePublication) {
   CheckMap(0);
 }
 
-// A compaction with many blob files reads their indexes from them. If that
-// fails before its edit, the compaction fails; later, it looks at all entries
-// of the map.
+// A compaction with many blob files reads their indexes from them. If a read
+// fails before the edit is committed, the compaction fails. If a read fails
+// later, the compaction walks the whole map instead.
 TEST_F(MapTransactionTest, CompactionReadsIndexesOfItsFiles) {
   constexpr int kKeys = 200;
   enum class Fails { kNever, kAlways, kInSettle };

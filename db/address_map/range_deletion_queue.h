@@ -39,9 +39,10 @@ struct CommittedRangeDeletion {
 //
 //   Add() -> Take() -> the sweep -> PutBack() of the unprocessed deletions
 //
-// Invariant: The sequence number and the limit of births of a range are those
-// of one deletion, also of a range that stands for several: each deletion hides
-// what is within both of its bounds, and the newest one hides the most.
+// Invariant: A range has the sequence number and the limit of births of one
+// deletion, even if the range stands for several deletions. Each deletion hides
+// the values that are below both of its limits, and the newest deletion hides
+// the most.
 //
 // A range deletion that is missing in the queue does no harm: its values are
 // freed by the compaction that merges the deletion and the values, or when the

@@ -90,7 +90,8 @@ TEST(RangeDeletionQueueTest, RangesHaveTheLimitsOfTheirNewestDeletions) {
   queue.Add({{"a", "b", 5, 5, 30}, {"b", "c", 5, 5, 30}, {"c", "d", 5, 5, 31}});
   ASSERT_EQ((Deletions{{"a", "c", 5, 5, 30}, {"c", "d", 5, 5, 31}}),
             queue.Take(20));
-  // Of two limits for one sequence number, the lower one is safe.
+  // If two deletions have the same sequence number, the lower limit is kept,
+  // as it never removes a newer value.
   queue.Add({{"a", "d", 5, 5, 31}, {"b", "c", 5, 5, 30}});
   ASSERT_EQ(
       (Deletions{

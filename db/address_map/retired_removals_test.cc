@@ -116,7 +116,7 @@ TEST_F(RetiredRemovalsTest, TakesOnlyAsManyListsAsReachTheLimit) {
 // adds one.
 TEST_F(RetiredRemovalsTest, WaitingListsKeepNoFileOpen) {
   constexpr uint64_t kLists = 1000;
-  constexpr uint64_t kNames = 5;  // of each list
+  constexpr uint64_t kNamesPerList = 5;
   const std::string dir = test::PerThreadDBPath("retired_removals_test");
   ASSERT_OK(Env::Default()->CreateDirIfMissing(dir));
   CountingFS fs(FileSystem::Default());
@@ -131,7 +131,7 @@ TEST_F(RetiredRemovalsTest, WaitingListsKeepNoFileOpen) {
         /*cap=*/i % 2 == 0 ? 2 : 100, [&, i](std::unique_ptr<SpillFile>* file) {
           return numbers.Create(&fs, dir, i + 1, file);
         });
-    for (uint64_t j = 0; j < kNames; ++j) {
+    for (uint64_t j = 0; j < kNamesPerList; ++j) {
       AddressMap::Record record;
       record.name = MapName{MapKeyHash{i << 40, 1}, j, 0};
       record.size = 100;
@@ -139,7 +139,7 @@ TEST_F(RetiredRemovalsTest, WaitingListsKeepNoFileOpen) {
       list->Add(&record.name, 1);
     }
     retired.Limit(list.get());
-    ASSERT_EQ(kNames, list->Count());
+    ASSERT_EQ(kNamesPerList, list->Count());
     ASSERT_EQ(0u, list->MemoryUsage());
     retired.Add(std::move(list), /*version_number=*/10);
     ASSERT_EQ(0u, fs.NumOpen());
@@ -147,7 +147,7 @@ TEST_F(RetiredRemovalsTest, WaitingListsKeepNoFileOpen) {
   auto lists = retired.Take(/*oldest_version=*/10, /*max_names=*/SIZE_MAX);
   ASSERT_EQ(kLists, lists.size());
   for (const auto& list : lists) {
-    ASSERT_EQ(kNames, list->Remove(&map));
+    ASSERT_EQ(kNamesPerList, list->Remove(&map));
     ASSERT_TRUE(list->complete());
     ASSERT_EQ(0u, fs.NumOpen());
   }

@@ -221,8 +221,8 @@ TEST_F(DBDeltaFilterTest, WishesThatComeDuringAFoldAreNotForgotten) {
   EXPECT_EQ("none", Deltas().Text());
 }
 
-// Wishes for which level 0 has too many files are fulfilled when a compaction
-// of these has ended, also if that has held no value.
+// Wishes wait while level 0 has too many files. They are fulfilled when a
+// compaction of level 0 has ended, even if it has held no value.
 TEST_F(DBDeltaFilterTest, WishesAreFulfilledAfterACompactionOfLevel0) {
   const ValueFilter filter(RemoveX);
   Options options = FilterOptions(&filter);

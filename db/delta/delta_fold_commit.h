@@ -156,9 +156,8 @@ class DeltaFoldCommit {
   bool committed() const { return committed_; }
 
   // Deletes the files, the job's first, if AddTo() was not called, or if the
-  // edit was not written because the column family was dropped. Other files
-  // that an edit names are left to the next full scan, as the edit may be
-  // committed.
+  // edit was not written because the column family was dropped. If the edit may
+  // be committed, its files are left to the next full scan.
   // REQUIRES: Close() was called; if the edit is committed, a SuperVersion with
   // it was installed; DB mutex not held.
   void Settle();

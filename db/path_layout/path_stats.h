@@ -23,7 +23,7 @@ class VersionStorageInfo;
 
 // The statistics of the property "rocksdb.path-stats": the files that a column
 // family has on each of its paths, the reads from there since it was opened,
-// what jobs have read and written there, and what the files cost.
+// the bytes that jobs have read and written there, and the cost of the files.
 //
 // Invariant: a column family without an option that depends on its paths
 // (PathLayout::NamesPaths()) has neither jobs nor costs in its statistics.

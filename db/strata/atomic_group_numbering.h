@@ -14,10 +14,11 @@ namespace ROCKSDB_NAMESPACE {
 class VersionEdit;
 
 // Takes back the changes of numbers in atomic groups if the edits are not
-// written. Each edit of an atomic group says how many others follow it. The
-// write of a MANIFEST lowers the numbers of a group whose later edits are those
-// of a dropped column family. If it then refuses an edit of another writer, the
-// group waits and is written later: its numbers are then lowered again.
+// written. Each edit of an atomic group says how many others follow it. If the
+// column family of a later edit was dropped, the write of a MANIFEST leaves
+// that edit out and lowers the numbers of the edits before it. If the write
+// then refuses an edit of another writer, the group waits and is written later,
+// and its numbers are lowered again.
 //
 // Invariant: an edit that waits to be written has the number that its writer
 // has given it. With a lower one, the MANIFEST would have a group that recovery

@@ -58,7 +58,7 @@ void DBStrata::LeaveDeltaFold(ColumnFamilyData* cfd) {
   assert(num_running_delta_folds_ > 0);
   --num_running_delta_folds_;
   db_->bg_cv_.SignalAll();
-  // What was parked is in the queue.
+  // The parked requests are in the queue again.
   db_->MaybeScheduleFlushOrCompaction();
 }
 

@@ -96,7 +96,7 @@ void DBStrata::ScheduleAfterFlush() {
   db_->mutex_.AssertHeld();
   db_->bg_cv_.SignalAll();
   SetDeltaJobsDue();
-  // What was parked is in the queue.
+  // The parked requests are in the queue again.
   db_->MaybeScheduleFlushOrCompaction();
 }
 
