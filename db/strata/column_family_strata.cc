@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "db/address_map/address_map_recovery.h"
 #include "db/address_map/address_map_store.h"
 #include "db/column_family.h"
 #include "db/delta/delta_picker.h"
@@ -108,6 +109,19 @@ uint64_t ColumnFamilyStrata::AddDebt(uint64_t compaction_bytes,
         compaction_bytes, version.delta().get(), delta_store_->jobs(), options);
   }
   return compaction_bytes;
+}
+
+Status ColumnFamilyStrata::CheckNewOptions(
+    const DBOptions& db_options, const ColumnFamilyOptions& cf_options) const {
+  Status s;
+  if (address_map_store_ != nullptr && AddressMapRecovery::HasMapped(*cfd_)) {
+    s = ValidateOptionsOfMappedValues(db_options, cf_options);
+  }
+  if (s.ok() && delta_store_ != nullptr &&
+      cfd_->current()->storage_info()->delta() != nullptr) {
+    s = ValidateOptionsOfDeltas(db_options, cf_options);
+  }
+  return s;
 }
 
 void ColumnFamilyStrata::UpdateOptions(const MutableCFOptions& options) {

@@ -75,6 +75,12 @@ class ColumnFamilyStrata {
   // version: of the column family's current Version.
   uint64_t AddDebt(uint64_t compaction_bytes, const VersionStorageInfo& version,
                    const MutableCFOptions& options) const;
+  // Returns an error if the column family cannot change to `cf_options`: it has
+  // values in the address map or operands in delta files, perhaps from a time
+  // when an option had the feature enabled, and would lose some of them.
+  // REQUIRES: the DB mutex is held, and ValidateOptions() has returned OK.
+  Status CheckNewOptions(const DBOptions& db_options,
+                         const ColumnFamilyOptions& cf_options) const;
   // To be called after SetOptions().
   void UpdateOptions(const MutableCFOptions& options);
   // Hands the blob files that the address map keeps over to `versions` for

@@ -598,9 +598,14 @@ TEST_F(AddressMapOptionsTest, OpenRefusesForOldValues) {
     EXPECT_TRUE(Mentions(s.ToString(), "enable_blob_address_map"))
         << s.ToString();
   }
-  // The open succeeds once the values have left the map.
+  // The open succeeds once the values have left the map, and so does
+  // SetOptions().
   Reopen(PlainOptions());
   CheckMap(1);
+  const std::unordered_map<std::string, std::string> purge = {
+      {"experimental_mempurge_threshold", "1.0"}};
+  CheckRefusal(refusals.front(), db_->SetOptions(purge));
+  EXPECT_EQ(dbfull()->GetOptions().experimental_mempurge_threshold, 0.0);
   CompactRangeOptions force;
   force.bottommost_level_compaction = BottommostLevelCompaction::kForce;
   ASSERT_OK(db_->CompactRange(force, nullptr, nullptr));
@@ -610,6 +615,7 @@ TEST_F(AddressMapOptionsTest, OpenRefusesForOldValues) {
     ASSERT_OK(dbfull()->TEST_WaitForPurge());
   }
   CheckMap(0);
+  EXPECT_OK(db_->SetOptions(purge));
   Options options = PlainOptions();
   options.experimental_mempurge_threshold = 1;
   Reopen(options);
