@@ -341,6 +341,44 @@ TEST_F(DBDeltaFlushTest, RecoveryNeedsNoRoomInTheBlockCache) {
   EXPECT_EQ("2,3", Get("a"));
 }
 
+// RocksDB's table reader opens without a filter if the block cache has no room
+// for it. The reader of a delta file serves all later reads and flushes. It
+// reads its filter past the cache then: without it, a flush would take all keys
+// of its range for keys of the store.
+TEST_F(DBDeltaFlushTest, ReadersNeedNoRoomForTheirFilterInTheBlockCache) {
+  Options options = DeltaOptions();
+  options.disable_auto_compactions = true;
+  DestroyAndReopen(options);
+  for (int i = 0; i < 5000; ++i) {
+    ASSERT_OK(Merge("key" + std::to_string(10000 + i), ""));
+  }
+  ASSERT_OK(Flush());
+  size_t num_readers = 0;
+  for (size_t capacity = 100; capacity <= (64 << 10); capacity *= 2) {
+    SCOPED_TRACE(capacity);
+    Options without = Without(options);
+    BlockBasedTableOptions table_options;
+    table_options.block_cache = NewLRUCache(capacity, /*num_shard_bits=*/0,
+                                            /*strict_capacity_limit=*/true);
+    without.table_factory.reset(NewBlockBasedTableFactory(table_options));
+    Reopen(without);
+    ASSERT_OK(Merge("key10000x", "1"));
+    ASSERT_OK(Flush());
+    const auto version = Family()->current()->storage_info()->delta();
+    ASSERT_NE(version, nullptr);
+    version->ForEachFile([&](const DeltaVersion::FilePtr& file) {
+      const DeltaFileReader* const reader = file->OpenedReader();
+      if (reader != nullptr) {
+        ++num_readers;
+        EXPECT_FALSE(reader->LacksFilter());
+      }
+    });
+  }
+  EXPECT_GT(num_readers, 0u);
+  Reopen(options);
+  EXPECT_EQ(Store().find("key10000x"), std::string::npos);
+}
+
 TEST_F(DBDeltaFlushTest, WithoutTheOptionOnlyStoredKeysGoToTheStore) {
   const Options options = DeltaOptions();
   DestroyAndReopen(Without(options));
@@ -814,6 +852,10 @@ TEST_F(DBDeltaFlushTest, UnsupportedOptionsAreRefused) {
   }
   Reopen(Without(no_operator));
   EXPECT_EQ("op a@1=1", Store());
+  const Status s =
+      db_->SetOptions({{"experimental_mempurge_threshold", "0.5"}});
+  EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
+  EXPECT_EQ(0.0, dbfull()->GetOptions().experimental_mempurge_threshold);
 }
 
 // A column family is inconsistent with a damaged WAL even if its later data is

@@ -60,9 +60,13 @@ Status DeltaStore::OpenReader(const ReadOptions& read_options,
         std::unique_ptr<DeltaFileReader> result;
         Status s =
             DeltaFileReader::Open(tables_, open_options, description, &result);
-        if (s.IsMemoryLimit()) {
-          // The block cache has no room.
+        if (s.IsMemoryLimit() || (s.ok() && result->LacksFilter())) {
+          // The block cache has no room, or it has room for the index but not
+          // for the filter, or the deadline has passed between the two. If the
+          // filter is damaged, the second reader lacks it, too.
           open_options.fill_cache = false;
+          open_options.deadline = std::chrono::microseconds::zero();
+          open_options.io_timeout = std::chrono::microseconds::zero();
           s = DeltaFileReader::Open(tables_, open_options, description,
                                     &result);
         }
