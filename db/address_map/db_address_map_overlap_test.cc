@@ -24,6 +24,7 @@
 #include "rocksdb/compaction_filter.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/filter_policy.h"
+#include "rocksdb/listener.h"
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/sst_file_writer.h"
 #include "test_util/strata/address_map_db_test_util.h"
@@ -629,6 +630,120 @@ TEST_P(DBAddressMapOverlapTest, FailedUndoOfAFileDeletionFailsPointReads) {
   EXPECT_TRUE(db_->MultiGet(ReadOptions(), {"k"}, &values)[0].IsIOError());
   Reopen(options);
   CheckValue("k", Long("k"));
+}
+
+// The names of the values in a damaged file cannot be read, so the file is not
+// deleted. As nothing was demoted, there is nothing to undo: point reads of
+// other keys, and writes, go on.
+TEST_P(DBAddressMapOverlapTest, DamagedFileThatIsNotDeletedLeavesOthersAlone) {
+  DestroyAndReopen(MapOptions());
+  ASSERT_OK(Put("a", Long("a")));
+  ASSERT_NO_FATAL_FAILURE(FlushToBottom());
+  ASSERT_OK(Put("k", Long("k")));
+  ASSERT_NO_FATAL_FAILURE(FlushToBottom());
+  std::vector<LiveFileMetaData> files;
+  db_->GetLiveFilesMetaData(&files);
+  ASSERT_EQ(files.size(), 2u);
+  for (const LiveFileMetaData& file : files) {
+    if (file.smallestkey == "k") {
+      ASSERT_OK(test::CorruptFile(
+          env_, file.directory + "/" + file.relative_filename, 0, 8));
+    }
+  }
+  const Slice begin("j"), end("l");
+  const Status s =
+      DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(), &begin, &end);
+  EXPECT_TRUE(s.IsCorruption()) << s.ToString();
+  files.clear();
+  db_->GetLiveFilesMetaData(&files);
+  EXPECT_EQ(files.size(), 2u);
+  EXPECT_EQ(Get("a"), Long("a"));
+  ASSERT_OK(Put("b", Long("b")));
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Get("b"), Long("b"));
+}
+
+// The file that a deletion of files writes for its names is new. A full scan
+// keeps new files only if the number of an older one is among the pending
+// outputs.
+TEST_P(DBAddressMapOverlapTest, FileDeletionProtectsTheFilesThatItWrites) {
+  DestroyAndReopen(MapOptions());
+  ASSERT_OK(Put("k", Long("k")));
+  ASSERT_NO_FATAL_FAILURE(FlushToBottom());
+  const auto oldest_kept = [&] {
+    uint64_t number = 0;
+    EXPECT_TRUE(db_->GetIntProperty(DB::Properties::kMinObsoleteSstNumberToKeep,
+                                    &number));
+    return number;
+  };
+  EXPECT_EQ(oldest_kept(), UINT64_MAX);
+  const auto reached =
+      EnableCallBackOnce("MappedFileRemoval::Publish:Demoted", [&](void*) {
+        EXPECT_LE(oldest_kept(), dbfull()->TEST_Current_Next_FileNo());
+      });
+  const Slice begin("j"), end("l");
+  EXPECT_OK(
+      DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(), &begin, &end));
+  EXPECT_TRUE(reached->load());
+  DisableCallBacks();
+  EXPECT_EQ(oldest_kept(), UINT64_MAX);
+  CheckValue("k", "NOT_FOUND");
+}
+
+// An ingestion has stopped all writes and waits for a deletion of files, whose
+// edit fails. The listener that hears of the error writes, which must not wait
+// for ever.
+TEST_P(DBAddressMapOverlapTest, ListenersHearOfAFailedDeletionAfterItHasEnded) {
+  struct Listener : public EventListener {
+    void OnBackgroundError(BackgroundErrorReason, Status* error) override {
+      error->PermitUncheckedError();
+      call->RunOnce();
+    }
+    std::shared_ptr<BoundedCall> call;
+  };
+  const auto listener = std::make_shared<Listener>();
+  Options options = MapOptions();
+  options.listeners.push_back(listener);
+  // The DB recovers after the next open only.
+  options.max_bgerror_resume_count = 0;
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("k", Long("k")));
+  ASSERT_NO_FATAL_FAILURE(FlushToBottom());
+  const std::string file = dbname_ + "/ingested.sst";
+  SstFileWriter writer(EnvOptions(), options);
+  ASSERT_OK(writer.Open(file));
+  ASSERT_OK(writer.Put("x", "ingested"));
+  ASSERT_OK(writer.Finish());
+  // It fails once the DB has stopped, but ends.
+  listener->call = std::make_shared<BoundedCall>(
+      [&] { Put("listener", "written").PermitUncheckedError(); });
+  std::atomic<bool> ingestion_waits{false};
+  EnableCallBack("DBStrata::WaitForSettledMap:Waits",
+                 [&](void*) { ingestion_waits = true; });
+  std::atomic<bool> fails{false};
+  EnableCallBack(
+      "VersionSet::ProcessManifestWrites:AfterSyncManifest", [&](void* arg) {
+        if (fails) {
+          *static_cast<IOStatus*>(arg) = IOStatus::IOError("injected");
+        }
+      });
+  std::thread ingestion;
+  const auto reached =
+      EnableCallBackOnce("MappedFileRemoval::Publish:Demoted", [&](void*) {
+        ingestion = std::thread([&] {
+          db_->IngestExternalFile({file}, IngestExternalFileOptions())
+              .PermitUncheckedError();
+        });
+        EXPECT_TRUE(WaitUntil([&] { return ingestion_waits.load(); }));
+        fails = true;
+      });
+  const Slice begin("j"), end("l");
+  EXPECT_NOK(
+      DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(), &begin, &end));
+  ASSERT_TRUE(reached->load());
+  ingestion.join();
+  EXPECT_TRUE(listener->call->Join());
+  DisableCallBacks();
 }
 
 // A read finds an entry that is covered by a range deletion in the same file.

@@ -208,6 +208,9 @@ void MappedFileRemoval::Retire() {
 
 Status MappedFileRemoval::Settle() {
   assert(!committed_);
+  if (!unsettled_.has_value()) {
+    return Status::OK();  // no name was demoted
+  }
   Status s = Scan([&](const MapName& name, bool direct) {
     // An entry that is versioned in the file, and was direct in the map because
     // of a rename, is in the file's filter and may stay versioned.

@@ -542,10 +542,15 @@ void DBStrata::SettleFileRemoval(MappedFileRemoval* removal, bool committed) {
   removal->Close(committed);
   if (removal->committed()) {
     removal->Retire();
+    // For WaitForSettledMap().
+    db_->bg_cv_.SignalAll();
   } else {
     db_->mutex_.Unlock();
     const Status s = removal->Settle();
     db_->mutex_.Lock();
+    // Also before listeners are told of an error: they may write, and an
+    // ingestion that stops writes may wait for this job.
+    db_->bg_cv_.SignalAll();
     if (!db_->versions_->io_status().ok()) {
       db_->error_handler_.SetBGError(db_->versions_->io_status(),
                                      BackgroundErrorReason::kManifestWrite);
@@ -554,8 +559,6 @@ void DBStrata::SettleFileRemoval(MappedFileRemoval* removal, bool committed) {
       db_->error_handler_.SetBGError(s, BackgroundErrorReason::kManifestWrite);
     }
   }
-  // For WaitForSettledMap().
-  db_->bg_cv_.SignalAll();
 }
 
 SequenceNumber DBStrata::LimitMarking(ColumnFamilyData* cfd,
