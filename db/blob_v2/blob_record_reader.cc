@@ -48,6 +48,10 @@ Status BlobRecordReader::Verify(const Slice& encoded, const Slice& name,
     return Status::Corruption("the name of the requested record is missing");
   }
   const Slice user_key = MappedRecordName::UserKey(name);
+  // The file may be one without records: the bytes are those of a value then.
+  if (encoded.size() < BlobRecordV2::kHeaderSize) {
+    return Status::Corruption("the record is too short");
+  }
   BlobRecordV2 record;
   Status s =
       record.DecodeHeaderFrom(Slice(encoded.data(), BlobRecordV2::kHeaderSize));
@@ -57,7 +61,9 @@ Status BlobRecordReader::Verify(const Slice& encoded, const Slice& name,
   const Slice key(encoded.data() + BlobRecordV2::kHeaderSize, user_key.size());
   if (record.key_size != user_key.size() || record.value_size != value_size ||
       record.seq != MappedRecordName::Seq(name) ||
-      record.birth != MappedRecordName::Birth(name) || key != user_key) {
+      record.birth != MappedRecordName::Birth(name) ||
+      encoded.size() < BlobRecordV2::kHeaderSize + key.size() + value_size ||
+      key != user_key) {
     return Status::Corruption("the record is not the requested one");
   }
   if (verify_value) {

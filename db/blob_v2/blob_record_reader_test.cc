@@ -3,7 +3,9 @@
 
 #include "db/blob_v2/blob_record_reader.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "db/address_map/mapped_record_name.h"
@@ -105,6 +107,21 @@ TEST_F(BlobRecordReaderTest, RecordMustHaveTheNameAndTheSize) {
         << s.ToString();
   }
   EXPECT_TRUE(Contains(verify("short"), "name of the requested record"));
+}
+
+// The bytes of an older blob file are those of values without records. No byte
+// behind them is read, which AddressSanitizer would find.
+TEST_F(BlobRecordReaderTest, ShortRecordIsCorruption) {
+  const std::string record = Encode("key", "value");
+  for (size_t size = 0; size < record.size(); ++size) {
+    const std::unique_ptr<char[]> bytes(new char[size]);
+    std::copy_n(record.data(), size, bytes.get());
+    EXPECT_TRUE(BlobRecordReader::Verify(Slice(bytes.get(), size),
+                                         NameOf("key"), 5,
+                                         /*verify_value=*/false)
+                    .IsCorruption())
+        << size;
+  }
 }
 
 TEST_F(BlobRecordReaderTest, ChecksumOfTheValueIsComparedOnRequest) {
