@@ -70,7 +70,7 @@ Compaction* MisplacedFiles::PickUniversal(
     const std::function<bool(int level)>& may_output_to_level) {
   for (const auto& level_and_file : files) {
     const int level = level_and_file.first;
-    if (!may_output_to_level(level)) {
+    if (level_and_file.second->being_compacted || !may_output_to_level(level)) {
       continue;
     }
     CompactionInputFiles input;
@@ -143,12 +143,13 @@ Status MisplacedFiles::CompactRange(DBImpl* db, ColumnFamilyData* cfd,
   return Status::OK();
 }
 
-void MisplacedFiles::FindAfterFailure(ColumnFamilyData* cfd) {
-  if (cfd->ioptions().cf_paths.size() > 1) {
-    VersionStorageInfo* const files = cfd->current()->storage_info();
-    files->strata()->FindMisplacedFiles(*files,
-                                        cfd->GetLatestMutableCFOptions());
+bool MisplacedFiles::FindAfterFailure(ColumnFamilyData* cfd) {
+  if (cfd->ioptions().cf_paths.size() == 1) {
+    return false;
   }
+  VersionStorageInfo* const files = cfd->current()->storage_info();
+  files->strata()->FindMisplacedFiles(*files, cfd->GetLatestMutableCFOptions());
+  return !files->strata()->MisplacedFiles().empty();
 }
 
 size_t MisplacedFiles::CountAt(const MutableCFOptions& options,

@@ -83,10 +83,12 @@ class MisplacedFiles {
 
   // Computes the misplaced files again after a compaction that failed or did
   // not start. Such a compaction leaves a score that was computed with its own
-  // options, and the layout may have changed since.
+  // options, and the layout may have changed since. Or it leaves one that was
+  // computed while it held its inputs. Returns true if there are misplaced
+  // files, so that the column family needs a compaction.
   //
   // REQUIRES: DB mutex held
-  static void FindAfterFailure(ColumnFamilyData* cfd);
+  static bool FindAfterFailure(ColumnFamilyData* cfd);
 
   // Returns how many of `files` would be misplaced at `level`.
   static size_t CountAt(const MutableCFOptions& options,

@@ -667,6 +667,102 @@ TEST_F(PathCompactionTest, CompactFilesPicksThePathByLevel) {
   ASSERT_NO_FATAL_FAILURE(CheckReads(model));
 }
 
+// While CompactFiles() commits the move of a file, the file is in no list from
+// which another compaction is picked.
+TEST_F(PathCompactionTest, FilesThatAreBeingMovedAreNotMisplaced) {
+  Options options = PathOptions({1}, {1});
+  options.compaction_style = kCompactionStyleUniversal;
+  DestroyAndReopen(options);
+  Model model;
+  ASSERT_NO_FATAL_FAILURE(Write(&model, 0, 20, "a"));
+  ASSERT_OK(Flush());
+  ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
+  env_->SetBackgroundThreads(1, Env::LOW);
+  test::SleepingBackgroundTask sleeping;
+  env_->Schedule(&test::SleepingBackgroundTask::DoSleepTask, &sleeping,
+                 Env::Priority::LOW);
+  sleeping.WaitUntilSleeping();
+  ASSERT_NO_FATAL_FAILURE(SetLayout({0, 1}, {1}));
+  ASSERT_EQ(Storage()->strata()->MisplacedFiles().size(), 1u);
+  bool was_reached = false;
+  // The DB mutex is held there.
+  SyncPoint::GetInstance()->SetCallBack(
+      "DBImpl::CompactFilesImpl:TrivialMove", [&](void*) {
+        was_reached = true;
+        EXPECT_TRUE(Storage()->strata()->MisplacedFiles().empty());
+      });
+  SyncPoint::GetInstance()->EnableProcessing();
+  std::vector<LiveFileMetaData> files;
+  db_->GetLiveFilesMetaData(&files);
+  ASSERT_EQ(files.size(), 1u);
+  CompactionOptions move;
+  move.allow_trivial_move = true;
+  ASSERT_OK(db_->CompactFiles(move, {files[0].name}, /*output_level=*/4));
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  EXPECT_TRUE(was_reached);
+  sleeping.WakeUp();
+  sleeping.WaitUntilDone();
+  ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
+  ASSERT_EQ(FilesPerLevel(), "0,0,0,0,1");
+  ASSERT_NO_FATAL_FAILURE(CheckInPlace());
+  ASSERT_NO_FATAL_FAILURE(CheckReads(model));
+}
+
+// The layout changes while a compaction that a user has asked for holds a file.
+// The compaction fails or is canceled, and a background one moves the file.
+TEST_F(PathCompactionTest, FailedManualCompactionsLeaveTheirInputsToOthers) {
+  allow_stray_blob_files_ = true;
+  for (const bool compact_files : {false, true}) {
+    SCOPED_TRACE(compact_files);
+    DestroyAndReopen(PathOptions({0}, {0}));
+    Model model;
+    for (const char* tag : {"a", "b"}) {
+      ASSERT_NO_FATAL_FAILURE(Write(&model, 0, 20, tag));
+      ASSERT_OK(Flush());
+    }
+    ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
+    std::atomic<bool> was_reached{false};
+    std::atomic<bool> canceled{false};
+    SyncPoint::GetInstance()->SetCallBack("CompactionJob::Run():Start",
+                                          [&](void*) {
+                                            if (!was_reached.exchange(true)) {
+                                              SetLayout({1}, {1});
+                                              canceled = !compact_files;
+                                            }
+                                          });
+    std::atomic<bool> has_failed{false};
+    SyncPoint::GetInstance()->SetCallBack(
+        "CompactionJob::FinishCompactionOutputFile()::AfterFinish",
+        [&](void* arg) {
+          if (compact_files && !has_failed.exchange(true)) {
+            IOStatus s = IOStatus::IOError("injected");
+            s.SetRetryable(true);
+            *static_cast<Status*>(arg) = s;
+          }
+        });
+    SyncPoint::GetInstance()->EnableProcessing();
+    if (compact_files) {
+      std::vector<LiveFileMetaData> files;
+      db_->GetLiveFilesMetaData(&files);
+      ASSERT_EQ(files.size(), 2u);
+      EXPECT_NOK(db_->CompactFiles(CompactionOptions(),
+                                   {files[0].name, files[1].name},
+                                   /*output_level=*/1));
+    } else {
+      CompactRangeOptions range;
+      range.canceled = &canceled;
+      EXPECT_TRUE(db_->CompactRange(range, nullptr, nullptr).IsIncomplete());
+    }
+    EXPECT_TRUE(was_reached);
+    ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    ASSERT_NO_FATAL_FAILURE(CheckInPlace());
+    ASSERT_NO_FATAL_FAILURE(CheckReads(model));
+  }
+}
+
 TEST_F(PathCompactionTest, UniversalCompactionKeepsTheLayout) {
   for (const bool trivial_moves : {false, true}) {
     SCOPED_TRACE(trivial_moves);
