@@ -444,6 +444,7 @@ Status DeltaRepair::ReadFiles(const OptionsOf& options_of) {
                             family->name + "\"");
     }
     s = RepairPaths::FindPathId(
+        options_.fs.get(),
         cf_options->cf_paths.empty() ? options_.db_paths : cf_options->cf_paths,
         name, "Delta file #" + std::to_string(number), file->directory,
         &file->description.path_id);

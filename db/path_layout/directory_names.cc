@@ -55,6 +55,15 @@ std::string CleanDirectoryName(FileSystem* fs, const std::string& directory) {
   return result.empty() ? "." : result;
 }
 
+bool IsSameDirectory(FileSystem* fs, const std::string& a,
+                     const std::string& b) {
+  if (CleanDirectoryName(fs, a) == CleanDirectoryName(fs, b)) {
+    return true;
+  }
+  bool is_same = false;
+  return fs->AreFilesSame(a, b, IOOptions(), &is_same, nullptr).ok() && is_same;
+}
+
 bool DirectoriesOverlap(const std::string& a, const std::string& b) {
   return a == b || IsInside(a, b) || IsInside(b, a);
 }

@@ -12,13 +12,20 @@ namespace ROCKSDB_NAMESPACE {
 
 class FileSystem;
 
-// Compares directories by their names: symbolic links are not resolved.
+// Compares directories by their names. Only IsSameDirectory() looks at the file
+// system, and resolves symbolic links.
 
 // Returns the absolute name of a directory, in which no part is "." or ".." and
 // no slash stands beside another one or at the end. Equal results mean the same
 // directory.
 // fs: may be nullptr; then a relative name stays relative.
 std::string CleanDirectoryName(FileSystem* fs, const std::string& directory);
+
+// Returns true if both names lead to one directory: they are the same when they
+// are clean, or the file system says so, for example because one of them is a
+// symbolic link. A directory that does not exist has no other name.
+bool IsSameDirectory(FileSystem* fs, const std::string& a,
+                     const std::string& b);
 
 // Returns true if the directories are the same one, or if one of them is inside
 // the other.

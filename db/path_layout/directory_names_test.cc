@@ -3,12 +3,17 @@
 
 #include "db/path_layout/directory_names.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <string>
 #include <vector>
 
 #include "port/stack_trace.h"
+#include "rocksdb/env.h"
 #include "rocksdb/file_system.h"
 #include "test_util/testharness.h"
+#include "test_util/testutil.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -37,6 +42,24 @@ TEST(DirectoryNamesTest, RelativeNamesBecomeAbsolute) {
   EXPECT_EQ(CleanDirectoryName(fs, "./a/../b/"),
             here == "/" ? "/b" : here + "/b");
   EXPECT_EQ(CleanDirectoryName(fs, "/a/"), "/a");
+}
+
+TEST(DirectoryNamesTest, SameDirectory) {
+  FileSystem* const fs = FileSystem::Default().get();
+  const std::string directory = test::PerThreadDBPath("directory_names_test");
+  const std::string link = directory + "_link";
+  ASSERT_OK(DestroyDir(Env::Default(), directory));
+  ASSERT_OK(Env::Default()->CreateDir(directory));
+  ASSERT_TRUE(unlink(link.c_str()) == 0 || errno == ENOENT);
+  ASSERT_EQ(symlink(directory.c_str(), link.c_str()), 0);
+  EXPECT_TRUE(IsSameDirectory(fs, directory, directory + "/./"));
+  EXPECT_TRUE(IsSameDirectory(fs, directory, link));
+  EXPECT_FALSE(IsSameDirectory(fs, directory, directory + "/.."));
+  EXPECT_FALSE(IsSameDirectory(fs, directory, directory + "/missing"));
+  EXPECT_TRUE(
+      IsSameDirectory(fs, directory + "/missing", directory + "//missing"));
+  ASSERT_EQ(unlink(link.c_str()), 0);
+  ASSERT_OK(DestroyDir(Env::Default(), directory));
 }
 
 TEST(DirectoryNamesTest, Overlap) {

@@ -429,6 +429,27 @@ TEST_F(PathPlacementTest, SstFileManagerTracksEveryPathOnce) {
   }
 }
 
+// The database is opened by another name of the directory that is its first
+// path.
+TEST_F(PathPlacementTest, SstFileManagerTracksTheDirectoryOfTheDatabaseOnce) {
+  Options options = PathOptions("a", 2, {0}, {1});
+  options.cf_paths[0].path = dbname_;
+  OpenNew({options});
+  PutRange(0, 0, 30);
+  ASSERT_OK(FlushFamily(0));
+  Close();
+  options.sst_file_manager.reset(NewSstFileManager(device_env_.get()));
+  options.env = device_env_.get();
+  std::unique_ptr<DB> db;
+  ASSERT_OK(DB::Open(options, dbname_ + "/.", &db));
+  ColumnFamilyMetaData metadata;
+  db->GetColumnFamilyMetaData(&metadata);
+  EXPECT_EQ(metadata.blob_files.size(), 1u);
+  EXPECT_EQ(options.sst_file_manager->GetTotalSize(),
+            metadata.size + metadata.blob_file_size);
+  EXPECT_EQ(options.sst_file_manager->GetTrackedFiles().size(), 2u);
+}
+
 // Files that an SstFileManager has not deleted yet are trash, which only an
 // open for writing deletes. The process that reads may be another one than the
 // one that deletes them, at a rate of its own.

@@ -12,6 +12,7 @@
 #include "db/blob/blob_log_format.h"
 #include "db/blob_v2/blob_format_v2.h"
 #include "db/column_family.h"
+#include "db/path_layout/directory_names.h"
 #include "db/path_layout/manifest_files.h"
 #include "db/path_layout/path_layout.h"
 #include "db/path_layout/repair_env.h"
@@ -109,16 +110,12 @@ Status ReadBlobFile(FileSystem* fs, const std::string& name,
   return Status::OK();
 }
 
-bool IsSameDirectory(const std::string& a, const std::string& b) {
-  return NormalizePath(a + "/") == NormalizePath(b + "/");
-}
-
-Status PathIdOf(const std::vector<DbPath>& cf_paths, const std::string& family,
-                const std::string& file, const std::string& directory,
-                uint32_t* path_id) {
+Status PathIdOf(FileSystem* fs, const std::vector<DbPath>& cf_paths,
+                const std::string& family, const std::string& file,
+                const std::string& directory, uint32_t* path_id) {
   const size_t count = std::min<size_t>(cf_paths.size(), PathLayout::kMaxPaths);
   for (size_t i = 0; i < count; ++i) {
-    if (IsSameDirectory(cf_paths[i].path, directory)) {
+    if (IsSameDirectory(fs, cf_paths[i].path, directory)) {
       *path_id = static_cast<uint32_t>(i);
       return Status::OK();
     }
@@ -184,11 +181,11 @@ void RepairPaths::Add(const ColumnFamilyOptions& options) {
 
 void RepairPaths::Add(const std::vector<DbPath>& paths, bool required) {
   for (const DbPath& path : paths) {
-    const auto known =
-        std::find_if(directories_.begin(), directories_.end(),
-                     [&path](const std::string& directory) {
-                       return IsSameDirectory(directory, path.path);
-                     });
+    const auto known = std::find_if(
+        directories_.begin(), directories_.end(),
+        [&](const std::string& directory) {
+          return IsSameDirectory(options_.fs.get(), directory, path.path);
+        });
     if (known != directories_.end()) {
       if (required) {
         optional_directories_.erase(*known);
@@ -200,6 +197,25 @@ void RepairPaths::Add(const std::vector<DbPath>& paths, bool required) {
       optional_directories_.insert(path.path);
     }
   }
+}
+
+void RepairPaths::FoundIn(const std::string& directory,
+                          const std::string& title, std::string* place) {
+  if (!place->empty() && *place != directory) {
+    status_.UpdateIfOk(Status::InvalidArgument(
+        title + " is in " + *place + " and in " + directory +
+        ". The repair cannot know which of the two belongs to the database. "
+        "Move the other one out of these directories"));
+  }
+  *place = directory;
+}
+
+void RepairPaths::FoundTable(uint64_t number, const std::string& directory) {
+  FoundIn(directory, TableTitle(number), &table_directories_[number]);
+}
+
+void RepairPaths::FoundBlobFile(uint64_t number, const std::string& directory) {
+  FoundIn(directory, BlobFileTitle(number), &blob_directories_[number]);
 }
 
 std::string RepairPaths::TableName(uint64_t number) const {
@@ -251,17 +267,17 @@ Status RepairPaths::Check(
     const MutableCFOptions& mutable_options,
     const std::function<const ColumnFamilyOptions*(const std::string&)>&
         options_of) {
-  if (directories_.size() < 2) {
-    return Status::OK();
+  if (!status_.ok() || directories_.size() < 2) {
+    return status_;
   }
   FileSystem* const fs = options_.fs.get();
   const auto check = [&](const std::string& family, const std::string& file,
                          const std::string& directory) {
     const ColumnFamilyOptions* const options = options_of(family);
     uint32_t path_id = 0;
-    return options == nullptr
-               ? Status::OK()
-               : PathIdOf(PathsOf(*options), family, file, directory, &path_id);
+    return options == nullptr ? Status::OK()
+                              : PathIdOf(fs, PathsOf(*options), family, file,
+                                         directory, &path_id);
   };
 
   std::unordered_map<uint64_t, std::string> families;
@@ -313,12 +329,13 @@ Status RepairPaths::Check(
   return Status::OK();
 }
 
-Status RepairPaths::FindPathId(const std::vector<DbPath>& cf_paths,
+Status RepairPaths::FindPathId(FileSystem* fs,
+                               const std::vector<DbPath>& cf_paths,
                                const std::string& family,
                                const std::string& title,
                                const std::string& directory,
                                uint32_t* path_id) {
-  return PathIdOf(cf_paths, family, title, directory, path_id);
+  return PathIdOf(fs, cf_paths, family, title, directory, path_id);
 }
 
 Status RepairPaths::AssignPathId(const ColumnFamilyData& cfd,
@@ -326,8 +343,8 @@ Status RepairPaths::AssignPathId(const ColumnFamilyData& cfd,
   const uint64_t number = table->fd.GetNumber();
   uint32_t path_id = 0;
   Status s =
-      PathIdOf(cfd.ioptions().cf_paths, cfd.GetName(), TableTitle(number),
-               table_directories_.at(number), &path_id);
+      PathIdOf(options_.fs.get(), cfd.ioptions().cf_paths, cfd.GetName(),
+               TableTitle(number), table_directories_.at(number), &path_id);
   if (s.ok()) {
     table->fd.packed_number_and_path_id =
         PackFileNumberAndPathId(number, path_id);
@@ -371,8 +388,8 @@ uint8_t RepairPaths::BlobPathMask(const ColumnFamilyData& cfd,
     // AddBlobFiles() reports a wrong directory.
     if ((any || (references != blob_references_.end() &&
                  references->second.count(number) > 0)) &&
-        PathIdOf(cfd.ioptions().cf_paths, cfd.GetName(), BlobFileTitle(number),
-                 directory, &path_id)
+        PathIdOf(options_.fs.get(), cfd.ioptions().cf_paths, cfd.GetName(),
+                 BlobFileTitle(number), directory, &path_id)
             .ok()) {
       mask |= 1u << path_id;
     }
@@ -429,8 +446,8 @@ Status RepairPaths::AddBlobFiles(const ColumnFamilyData& cfd,
       continue;
     }
     uint32_t path_id = 0;
-    s = PathIdOf(cfd.ioptions().cf_paths, cfd.GetName(), BlobFileTitle(number),
-                 blob_file.second, &path_id);
+    s = PathIdOf(options_.fs.get(), cfd.ioptions().cf_paths, cfd.GetName(),
+                 BlobFileTitle(number), blob_file.second, &path_id);
     if (!s.ok()) {
       return s;
     }
@@ -495,11 +512,11 @@ Status RepairPaths::CheckOptionsFile(
       continue;
     }
     for (const DbPath& path : stored) {
-      const bool searched =
-          std::any_of(directories_.begin(), directories_.end(),
-                      [&path](const std::string& directory) {
-                        return IsSameDirectory(directory, path.path);
-                      });
+      const bool searched = std::any_of(
+          directories_.begin(), directories_.end(),
+          [&](const std::string& directory) {
+            return IsSameDirectory(options_.fs.get(), directory, path.path);
+          });
       std::vector<std::string> children;
       if (searched || !env->GetChildren(path.path, &children).ok()) {
         continue;

@@ -74,12 +74,9 @@ class RepairPaths {
            optional_directories_.count(directories_[index]) != 0;
   }
 
-  void FoundTable(uint64_t number, const std::string& directory) {
-    table_directories_[number] = directory;
-  }
-  void FoundBlobFile(uint64_t number, const std::string& directory) {
-    blob_directories_[number] = directory;
-  }
+  // A file that two directories have makes Check() fail.
+  void FoundTable(uint64_t number, const std::string& directory);
+  void FoundBlobFile(uint64_t number, const std::string& directory);
 
   // REQUIRES: FoundTable(number, ...)
   std::string TableName(uint64_t number) const;
@@ -102,7 +99,8 @@ class RepairPaths {
       const FileMetaData& table,
       std::unique_ptr<FragmentedRangeTombstoneIterator>* iter);
 
-  // Returns InvalidArgument if a file is not in a directory of its family. Only
+  // Returns InvalidArgument if a file is in two directories, or not in a
+  // directory of its family. Only
   // reads, so that a repair with wrong paths ends before it has changed
   // anything. Files that cannot be read are ignored here.
   // options_of: returns the options of a family; nullptr for a family that the
@@ -164,11 +162,12 @@ class RepairPaths {
   // Returns the path id of `directory` in a column family with these paths in
   // *path_id. Returns InvalidArgument if the directory is not among them.
   // title: names the file in the error message.
-  static Status FindPathId(const std::vector<DbPath>& cf_paths,
+  static Status FindPathId(FileSystem* fs, const std::vector<DbPath>& cf_paths,
                            const std::string& family, const std::string& title,
                            const std::string& directory, uint32_t* path_id);
 
-  // Returns the first error of AssignPathId() or Fail(). A repair that
+  // Returns the first error of FoundTable(), FoundBlobFile(), AssignPathId() or
+  // Fail(). A repair that
   // continued after it would drop the data of these files.
   const Status& status() const { return status_; }
   // Records an error that is not one of the file that is being read.
@@ -181,6 +180,10 @@ class RepairPaths {
       std::function<const ColumnFamilyOptions*(const std::string&)>;
 
   void Add(const std::vector<DbPath>& paths, bool required);
+  // Sets *place to the directory in which the file has been found. Stores an
+  // error in status_ if it was found in another one before.
+  void FoundIn(const std::string& directory, const std::string& title,
+               std::string* place);
 
   // Returns the paths of a family with these options.
   const std::vector<DbPath>& PathsOf(const ColumnFamilyOptions& options) const {

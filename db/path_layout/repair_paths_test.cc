@@ -3,13 +3,17 @@
 
 #include "db/path_layout/repair_paths.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 
 #include "db/blob/blob_log_format.h"
 #include "db/column_family.h"
 #include "db/path_layout/path_test_util.h"
 #include "db/path_layout/repair_env.h"
 #include "db/version_set.h"
+#include "file/file_util.h"
 #include "file/filename.h"
 #include "port/stack_trace.h"
 #include "rocksdb/db.h"
@@ -49,6 +53,11 @@ class RepairPathsTest : public PathTestBase {
       }
     }
     return masks;
+  }
+
+  // Returns the part of a name behind its last slash.
+  static std::string Base(const std::string& name) {
+    return name.substr(name.rfind('/') + 1);
   }
 
   // Returns the only blob file of `directory`.
@@ -184,6 +193,65 @@ TEST_F(RepairPathsTest, MovesUnfinishedBlobFilesAway) {
   for (uint64_t number : {900, 901}) {
     EXPECT_OK(env_->FileExists(BlobFileName(PathOf("a", 1) + "/lost", number)))
         << number;
+  }
+}
+
+// The name of the database and its first path are two names of one directory.
+// The files in it are found once.
+TEST_F(RepairPathsTest, DirectoryOfTheDatabaseMayHaveTwoNames) {
+  Options options = PathOptions("a", 2, {0}, {1});
+  options.cf_paths[0].path = dbname_;
+  const std::string link = dbname_ + "_link";
+  for (const std::string& name :
+       {dbname_ + "/.", dbname_ + "/../" + Base(dbname_), link}) {
+    SCOPED_TRACE(name);
+    DestroyAll();
+    ASSERT_NO_FATAL_FAILURE(LoadAndLoseManifest(options));
+    ASSERT_TRUE(unlink(link.c_str()) == 0 || errno == ENOENT);
+    ASSERT_EQ(symlink(dbname_.c_str(), link.c_str()), 0);
+    EXPECT_OK(RepairDB(name, DBOptions(options),
+                       {{kDefaultColumnFamilyName, options}}));
+    ASSERT_EQ(unlink(link.c_str()), 0);
+    ASSERT_OK(Open({options}, /*create_families=*/false));
+    ASSERT_OK(VerifyData());
+  }
+}
+
+// Two directories have files of one number, for example because a move of files
+// was interrupted. The repair ends before it has changed anything.
+TEST_F(RepairPathsTest, RefusesFilesThatTwoDirectoriesHave) {
+  const Options options = PathOptions("a", 2, {0}, {0});
+  for (const bool of_blob_file : {false, true}) {
+    SCOPED_TRACE(of_blob_file);
+    DestroyAll();
+    OpenNew({options});
+    PutRange(0, 0, 20);
+    ASSERT_OK(FlushFamily(0));
+    ColumnFamilyMetaData metadata;
+    db_->GetColumnFamilyMetaData(Handle(0), &metadata);
+    Close();
+    ASSERT_EQ(metadata.levels[0].files.size(), 1u);
+    ASSERT_EQ(metadata.blob_files.size(), 1u);
+    const std::string name =
+        of_blob_file
+            ? BlobFileName(metadata.blob_files[0].blob_file_number)
+            : MakeTableFileName(metadata.levels[0].files[0].file_number);
+    const std::string copy = PathOf("a", 1) + "/" + Base(name);
+    ASSERT_OK(ROCKSDB_NAMESPACE::CopyFile(
+        FileSystem::Default().get(), PathOf("a", 0) + "/" + Base(name),
+        Temperature::kUnknown, copy, Temperature::kUnknown, /*size=*/0,
+        /*use_fsync=*/false, /*io_tracer=*/nullptr));
+    const Status s = Repair({options});
+    EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+    for (const std::string& directory : {PathOf("a", 0), PathOf("a", 1)}) {
+      EXPECT_NE(s.ToString().find(directory), std::string::npos)
+          << s.ToString();
+    }
+    ASSERT_OK(env_->DeleteFile(copy));
+    // It has changed nothing: the database opens without a repair.
+    ASSERT_OK(Open({options}, /*create_families=*/false));
+    ASSERT_OK(VerifyData());
+    Close();
   }
 }
 
