@@ -84,6 +84,38 @@ TEST(LdbPathFlagsTest, LoadedPathsAreOverridden) {
   EXPECT_TRUE(result.IsFailed());
 }
 
+// The flag --cf_paths is for the families with a layout if there are any, and
+// otherwise for the family of the command.
+TEST(LdbPathFlagsTest, PathsOfAFamilyWithoutLayoutAreKept) {
+  ColumnFamilyOptions plain;
+  plain.cf_paths = {{"/old", 1}};
+  ColumnFamilyOptions with_layout = plain;
+  with_layout.level_sst_path_ids = {0};
+  const std::vector<DbPath> before = {{"/before", 1}};
+  const auto kept = [&](const ColumnFamilyOptions& other,
+                        const ColumnFamilyOptions& mine) {
+    ColumnFamilyOptions options = mine;
+    options.cf_paths = {{"/flag", 1}};
+    LdbPathFlags::KeepLoaded({{"default", mine}, {"other", other}}, before,
+                             &options);
+    return options.cf_paths[0].path;
+  };
+  EXPECT_EQ(kept(/*other=*/with_layout, /*mine=*/plain), "/before");
+  EXPECT_EQ(kept(/*other=*/plain, /*mine=*/plain), "/flag");
+  EXPECT_EQ(kept(/*other=*/with_layout, /*mine=*/with_layout), "/flag");
+}
+
+TEST(LdbPathFlagsTest, LoadedPathsOfAFamilyAreSet) {
+  ColumnFamilyOptions loaded;
+  loaded.cf_paths = {{"/loaded", 1}};
+  ColumnFamilyOptions options;
+  options.cf_paths = {{"/mine", 1}};
+  LdbPathFlags::SetLoaded({{"default", loaded}}, "missing", &options);
+  EXPECT_EQ(options.cf_paths[0].path, "/mine");
+  LdbPathFlags::SetLoaded({{"default", loaded}}, "default", &options);
+  EXPECT_EQ(options.cf_paths[0].path, "/loaded");
+}
+
 }  // namespace ROCKSDB_NAMESPACE
 
 int main(int argc, char** argv) {
