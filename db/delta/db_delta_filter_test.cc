@@ -27,6 +27,7 @@
 #include "rocksdb/utilities/db_ttl.h"
 #include "test_util/mock_time_env.h"
 #include "test_util/strata/delta_db_test_util.h"
+#include "test_util/strata/retryable_error_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/strata/test_threads_test_util.h"
 #include "util/defer.h"
@@ -400,6 +401,40 @@ TEST_F(DBDeltaFilterTest, FoldThatWasGivenUpIsNotRepeatedAtOnce) {
   EXPECT_EQ(0, NumOperands("a"));
   CompactFiles();
   EXPECT_EQ("NOT_FOUND", Get("a"));
+}
+
+// While there is a background error, no fold begins, and a recovery need not
+// wait for one. Wished keys are folded when the DB has recovered.
+TEST_F(DBDeltaFilterTest, WishesAreTakenUpAfterARecovery) {
+  const ValueFilter filter(RemoveX);
+  Options options = FilterOptions(nullptr);
+  options.max_bgerror_resume_count = 0;
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("a", "x"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge("a", "1"));
+  ASSERT_OK(ForceCompaction());
+  ASSERT_EQ(1, Stat("buckets"));
+  options.compaction_filter = &filter;
+  Reopen(options);
+  CompactFiles();
+  EnableCallBackOnce("FlushJob::WriteLevel0Table:s", [](void* status) {
+    *static_cast<Status*>(status) = RetryableError();
+  });
+  // The thread of the failed flush schedules jobs during the recovery.
+  const auto has_ended =
+      EnableCallBackOnce("DBImpl::BackgroundCallFlush:FilesFound", [&](void*) {
+        EXPECT_TRUE(
+            WaitUntil([&] { return dbfull()->TEST_IsRecoveryInProgress(); }));
+      });
+  ASSERT_OK(Put("b", "1"));
+  ASSERT_NOK(Flush());
+  ASSERT_OK(db_->EnableAutoCompaction({db_->DefaultColumnFamily()}));
+  ASSERT_OK(db_->Resume());
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  DisableCallBacks();
+  EXPECT_TRUE(*has_ended);
+  EXPECT_EQ(0, NumOperands("a"));
 }
 
 // CompactRange() has to fold everything before it compacts, so it tries again

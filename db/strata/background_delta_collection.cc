@@ -345,8 +345,12 @@ Status DBStrata::BackgroundDeltaCollection::End(Status s,
   if (s.IsTryAgain() && pick_.plan.fold) {
     // Another job came between the fold and the files that it has read. Nothing
     // was wrong, and the next job does without a fold. A drain cannot do so,
-    // but each of its folds fails only if another job has come again.
-    jobs().OnFoldGivenUp(db_->immutable_db_options_.clock->NowMicros());
+    // but each of its folds fails only if another job has come again. After a
+    // background error, no job folds before the recovery, and then there is no
+    // reason to wait.
+    if (AreFoldsAllowed(strata_)) {
+      jobs().OnFoldGivenUp(db_->immutable_db_options_.clock->NowMicros());
+    }
     ++request_->folds_given_up;
     return Status::OK();
   }

@@ -47,11 +47,16 @@ bool DBStrata::BackgroundDeltaJob::MustWaitForCompactions(
           cfd->compaction_picker()->IsCompactionInProgress());
 }
 
+bool DBStrata::BackgroundDeltaJob::AreFoldsAllowed(DBStrata* strata) {
+  strata->db_->mutex_.AssertHeld();
+  return strata->db_->error_handler_.GetBGError().ok();
+}
+
 bool DBStrata::BackgroundDeltaJob::MayFoldWishes(DBStrata* strata,
                                                  ColumnFamilyData* cfd) {
   return cfd->delta_store()->jobs().MayFoldWishes(
              strata->db_->immutable_db_options_.clock->NowMicros()) &&
-         !MustWaitForCompactions(cfd);
+         AreFoldsAllowed(strata) && !MustWaitForCompactions(cfd);
 }
 
 DeltaPicker::Options DBStrata::BackgroundDeltaJob::PickerOptions(
@@ -65,7 +70,7 @@ DeltaPicker::Options DBStrata::BackgroundDeltaJob::PickerOptions(
   options.oldest_running_flush = cfd->delta_store()->OldestRunningFlush();
   options.earliest_snapshot = strata->EarliestReader(*cfd);
   const DeltaJobState& jobs = cfd->delta_store()->jobs();
-  options.can_fold = jobs.MayFold();
+  options.can_fold = jobs.MayFold() && AreFoldsAllowed(strata);
   options.max_folded = jobs.fold_bytes();
   options.min_fold_bytes = jobs.min_fold_bytes();
   options.damage = jobs.damage();
@@ -80,7 +85,7 @@ DeltaPicker::Options DBStrata::BackgroundDeltaJob::PickerOptions(
     options.drain = true;
     options.wishes.reset();  // everything is folded
     // A drain has nothing else to do until a fold succeeds.
-    options.can_fold = !jobs.IsFolding();
+    options.can_fold = !jobs.IsFolding() && AreFoldsAllowed(strata);
     options.leftovers = jobs.leftovers();
     options.max_collected = options.max_folded;
   }
@@ -92,10 +97,10 @@ DeltaPicker::Options DBStrata::BackgroundDeltaJob::PickerOptions(
   DeltaPicker::Options options = PickerOptions(strata, cfd);
   options.force_below = request.force_below;
   options.moves_all = options.paths->sorted == request.sorted_path_id;
-  if (options.wishes != nullptr && options.force_below > 0) {
+  if (options.force_below > 0 && (options.drain || options.wishes != nullptr)) {
     // The call must end, so it tries again at once, up to kMaxFoldsGivenUp.
-    options.can_fold =
-        !cfd->delta_store()->jobs().IsFolding() && !MustWaitForCompactions(cfd);
+    options.can_fold = !cfd->delta_store()->jobs().IsFolding() &&
+                       (options.drain || !MustWaitForCompactions(cfd));
   }
   if (request.folds_given_up >= kMaxFoldsGivenUp) {
     options.can_fold = false;

@@ -74,6 +74,13 @@ class DBStrata::BackgroundDeltaJob : public BackgroundJob {
   // files of unlike sizes as they are.)
   // REQUIRES: DB mutex held.
   static bool MustWaitForCompactions(ColumnFamilyData* cfd);
+  // Returns true if a job in the background may begin any fold. While there is
+  // a background error, TryEnterDeltaFold() refuses all folds. Jobs that picked
+  // one nevertheless would follow each other without end, and a recovery, which
+  // waits for the end of all jobs, would wait forever. ScheduleAfterRecovery()
+  // makes collections due again.
+  // REQUIRES: DB mutex held.
+  static bool AreFoldsAllowed(DBStrata* strata);
   // Returns true if a job in the background may begin a fold of wishes.
   // REQUIRES: DB mutex held; the column family has a delta store.
   static bool MayFoldWishes(DBStrata* strata, ColumnFamilyData* cfd);
@@ -81,6 +88,8 @@ class DBStrata::BackgroundDeltaJob : public BackgroundJob {
   // REQUIRES: DB mutex held; the column family has a delta store.
   static DeltaPicker::Options PickerOptions(DBStrata* strata,
                                             ColumnFamilyData* cfd);
+  // Returns the options of a job of the request. CompactRange() tries folds
+  // that the background leaves, up to a number of them, so that the call ends.
   // REQUIRES: DB mutex held; the column family has a delta store.
   static DeltaPicker::Options PickerOptions(DBStrata* strata,
                                             ColumnFamilyData* cfd,

@@ -8,16 +8,23 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "db/column_family.h"
 #include "db/db_test_util.h"
+#include "db/delta/delta_job_state.h"
+#include "db/delta/delta_store.h"
 #include "port/stack_trace.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/file_system.h"
 #include "test_util/strata/retryable_error_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
+#include "test_util/strata/test_threads_test_util.h"
+#include "util/cast_util.h"
+#include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -357,6 +364,49 @@ class DBResumeTest : public DBTestBase {
     }
   }
 
+  // Leaves a DB with delta files, which are drained when automatic compactions
+  // are turned on.
+  void OpenWithDeltasToDrain() {
+    options_ = CurrentOptions();
+    options_.merge_operator = MergeOperators::CreateStringAppendOperator();
+    options_.enable_delta_separation = true;
+    options_.disable_auto_compactions = true;
+    // The DB must not recover before the test calls Resume().
+    options_.max_bgerror_resume_count = 0;
+    DestroyAndReopen(options_);
+    ASSERT_OK(Put("drained", "1"));
+    ASSERT_OK(db_->Flush(FlushOptions()));
+    ASSERT_OK(Merge("drained", "2"));
+    ASSERT_OK(db_->Flush(FlushOptions()));
+    options_.enable_delta_separation = false;
+    Reopen(options_);
+    ASSERT_NE(NumDeltaFiles(), "0");
+  }
+
+  std::string NumDeltaFiles() {
+    std::map<std::string, std::string> deltas;
+    db_->GetMapProperty(DB::Properties::kDeltaStore, &deltas);
+    const std::string& files = deltas["files"];
+    return files.empty() ? "0" : files;
+  }
+
+  // Leaves a soft error, which stops background work.
+  void FailFlushSoftly() {
+    EnableCallBackOnce("FlushJob::WriteLevel0Table:s", [](void* status) {
+      *static_cast<Status*>(status) = RetryableError();
+    });
+    ASSERT_OK(Put("flushed", "value"));
+    ASSERT_NOK(db_->Flush(FlushOptions()));
+    ASSERT_EQ(dbfull()->TEST_GetBGError().severity(),
+              Status::Severity::kSoftError);
+  }
+
+  // Waits until Resume() lets background work go on.
+  void AwaitRecovery() {
+    EXPECT_TRUE(
+        WaitUntil([this] { return dbfull()->TEST_IsRecoveryInProgress(); }));
+  }
+
   // Calls Resume() and fails if it does not return. Then the test cannot go on.
   void ResumeWithin(int seconds) {
     std::atomic<bool> returned{false};
@@ -666,6 +716,52 @@ TEST_F(DBResumeTest, ErrorsAfterARecoveryAreLeftToTheNextOne) {
   for (const char* key : {"a", "b", "d"}) {
     EXPECT_EQ(Get(key), "value");
   }
+}
+
+// The thread of a failed flush ends when Resume() waits for it, and schedules
+// the jobs of a drain. These cannot fold before the recovery, which waits for
+// their end. The drain goes on by itself afterwards.
+TEST_F(DBResumeTest, ResumeEndsBesideADrain) {
+  ASSERT_NO_FATAL_FAILURE(OpenWithDeltasToDrain());
+  const auto has_ended =
+      EnableCallBackOnce("DBImpl::BackgroundCallFlush:FilesFound",
+                         [this](void*) { AwaitRecovery(); });
+  ASSERT_NO_FATAL_FAILURE(FailFlushSoftly());
+  ASSERT_OK(db_->SetOptions({{"disable_auto_compactions", "false"}}));
+  ResumeWithin(/*seconds=*/20);
+  DisableCallBacks();
+  EXPECT_TRUE(*has_ended);
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_EQ(NumDeltaFiles(), "0");
+  EXPECT_EQ(Get("drained"), "1,2");
+  EXPECT_EQ(Get("flushed"), "value");
+}
+
+// A fold that is about to begin its commit when Resume() is called is given up.
+// It was no interference of other jobs, so later folds need not wait.
+TEST_F(DBResumeTest, ResumeDoesNotWaitForAFold) {
+  ASSERT_NO_FATAL_FAILURE(OpenWithDeltasToDrain());
+  EnableCallBack("DBStrata::EnterDeltaFold:MaxWait", [](void* micros) {
+    *static_cast<uint64_t*>(micros) = uint64_t{3600} * 1000 * 1000;
+  });
+  const auto folds = EnableCallBackOnce(
+      "DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
+      [this](void*) { AwaitRecovery(); });
+  ASSERT_OK(db_->SetOptions({{"disable_auto_compactions", "false"}}));
+  Await(folds.get());
+  ASSERT_NO_FATAL_FAILURE(FailFlushSoftly());
+  ResumeWithin(/*seconds=*/20);
+  DisableCallBacks();
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_EQ(NumDeltaFiles(), "0");
+  EXPECT_EQ(Get("drained"), "1,2");
+  const InstrumentedMutexLock lock(dbfull()->mutex());
+  EXPECT_TRUE(
+      static_cast_with_check<ColumnFamilyHandleImpl>(db_->DefaultColumnFamily())
+          ->cfd()
+          ->delta_store()
+          ->jobs()
+          .MayFold());
 }
 
 // A flush is requested between the beginning of the recovery and its own

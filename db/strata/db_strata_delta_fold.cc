@@ -75,9 +75,11 @@ Status DBStrata::EnterDeltaFold(ColumnFamilyData* cfd,
     if (s.ok()) {
       s = TryEnterDeltaFold(cfd);
     }
-    // No job starts while background work is stopped, so none repeats the fold.
+    // A recovery waits for the end of all jobs, so a fold does not wait for the
+    // recovery. No job of the background folds before it has ended, see
+    // BackgroundDeltaJob::AreFoldsAllowed().
     if (!s.IsTryAgain() || clock->NowMicros() >= until ||
-        db_->error_handler_.IsBGWorkStopped()) {
+        !db_->error_handler_.GetBGError().ok()) {
       return s;
     }
     TEST_SYNC_POINT("DBStrata::EnterDeltaFold:Waits");

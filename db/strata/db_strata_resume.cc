@@ -7,6 +7,8 @@
 #include <cassert>
 
 #include "db/column_family.h"
+#include "db/delta/delta_job_state.h"
+#include "db/delta/delta_store.h"
 #include "db/path_layout/misplaced_files.h"
 #include "db/strata/db_strata.h"
 #include "db/version_set.h"
@@ -68,6 +70,10 @@ void DBStrata::ScheduleAfterRecovery() {
         cfd->GetFullHistoryTsLow());
     MisplacedFiles::FindAfterFailure(cfd);
     db_->EnqueuePendingCompaction(cfd);
+    if (cfd->delta_store() != nullptr) {
+      // Picks have left folds alone, see BackgroundDeltaJob::AreFoldsAllowed().
+      cfd->delta_store()->jobs().SetCollectionDue();
+    }
   }
   // A flush that began while background work was stopped has left its request
   // in the queue, but is not counted any more.
