@@ -764,6 +764,57 @@ TEST_F(DBResumeTest, ResumeDoesNotWaitForAFold) {
           .MayFold());
 }
 
+// An atomic flush has to wait for the memtable of an earlier one, which has
+// failed and is flushed again by the recovery. It gives up, as the recovery
+// waits for its end. The error is not reported a second time: the recovery
+// would take it for one of its own, and fail.
+TEST_F(DBResumeTest, ResumeDoesNotWaitForAnAtomicFlushThatWaits) {
+  options_ = CurrentOptions();
+  options_.atomic_flush = true;
+  // There are threads for two flushes.
+  options_.max_background_jobs = 8;
+  options_.max_write_buffer_number = 8;
+  // The DB must not recover before the test calls Resume().
+  options_.max_bgerror_resume_count = 0;
+  DestroyAndReopen(options_);
+  std::atomic<int> num_flushes{0};
+  std::atomic<bool> has_second_begun{false};
+  EnableCallBack("FlushJob::WriteLevel0Table:s", [&](void* status) {
+    const int number = ++num_flushes;
+    if (number == 1) {
+      FlushOptions flush_options;
+      flush_options.wait = false;
+      flush_options.allow_write_stall = true;
+      EXPECT_OK(Put("b", "value"));
+      EXPECT_OK(db_->Flush(flush_options));
+      Await(&has_second_begun);
+      *static_cast<Status*>(status) = RetryableError();
+    } else if (number == 2) {
+      has_second_begun = true;
+      AwaitRecovery();
+    }
+  });
+  std::atomic<bool> has_waited{false};
+  EnableCallBack("DBImpl::AtomicFlushMemTablesToOutputFiles:WaitCV",
+                 [&](void*) { has_waited = true; });
+  ASSERT_OK(Put("a", "value"));
+  EXPECT_NOK(db_->Flush(FlushOptions()));
+  EXPECT_EQ(dbfull()->TEST_GetBGError().severity(),
+            Status::Severity::kSoftError);
+  ResumeWithin(/*seconds=*/20);
+  DisableCallBacks();
+  EXPECT_TRUE(has_waited);
+  ASSERT_OK(dbfull()->TEST_GetBGError());
+  ASSERT_OK(Put("c", "value"));
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  for (const bool reopened : {false, true}) {
+    for (const char* key : {"a", "b", "c"}) {
+      EXPECT_EQ(Get(key), "value") << key << reopened;
+    }
+    Reopen(options_);
+  }
+}
+
 // A flush is requested between the beginning of the recovery and its own
 // request: the queued request becomes the recovery's.
 TEST_F(DBResumeTest, FlushRequestedDuringARecoveryIsPartOfIt) {

@@ -349,11 +349,13 @@ class DBStrata {
   // flush as not pending, and Flush() would wait forever. Held.
   void PickMemTables(ColumnFamilyData* cfd, uint64_t max_memtable_id,
                      FlushJob* flush_job);
-  // Removes the flush requests that were queued before a recovery: background
-  // threads would refuse them one by one, a second for each. The recovery
-  // flushes, or requests the flush of, all immutable memtables. Held.
+  // Waits for the end of all jobs, with which a recovery begins. Drops what is
+  // queued (DropQueuedFlushes()). Released.
   // REQUIRES: a recovery is under way.
-  void DropQueuedFlushes();
+  void WaitForJobsBeforeRecovery();
+  // True while WaitForJobsBeforeRecovery() waits. A job that waits for
+  // something that only the recovery will do has to give up. Held.
+  bool recovery_waits_for_jobs() const { return num_waiting_recoveries_ > 0; }
   // A flush was requested of a column family that has a request in the queue.
   // If a recovery waits for it, the queued request becomes one of the recovery:
   // a background thread would refuse any other, and the recovery would wait
@@ -494,6 +496,11 @@ class DBStrata {
   Status FlushForDrain(const CompactRangeOptions& options,
                        ColumnFamilyData* cfd);
 
+  // Removes the flush requests that were queued before a recovery: background
+  // threads would refuse them one by one, a second for each. The recovery
+  // flushes, or requests the flush of, all immutable memtables. Held.
+  // REQUIRES: a recovery is under way.
+  void DropQueuedFlushes();
   // Returns the numbers of files that no job may delete, as it is not known
   // whether the MANIFEST names them. Held.
   std::unordered_set<uint64_t> QuarantinedFiles() const;
@@ -524,6 +531,7 @@ class DBStrata {
   int num_delta_fold_blocks_ = 0;
   bool delta_jobs_due_ = true;
   bool drains_wait_for_readers_ = false;
+  int num_waiting_recoveries_ = 0;
 
   std::unique_ptr<FlushOrderGate::Host> flush_order_host_ = NewFlushOrderHost();
   FlushOrderGate flush_order_gate_{flush_order_host_.get()};

@@ -16,6 +16,18 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+void DBStrata::WaitForJobsBeforeRecovery() {
+  db_->mutex_.AssertHeld();
+  DropQueuedFlushes();
+  ++num_waiting_recoveries_;
+  // A manual recovery lets background work go on, so an atomic flush does not
+  // take the error for a reason to give up. But if it waits for the memtables
+  // of a flush that has failed, the recovery is what flushes them.
+  db_->atomic_flush_install_cv_.SignalAll();
+  db_->WaitForBackgroundWork();
+  --num_waiting_recoveries_;
+}
+
 void DBStrata::DropQueuedFlushes() {
   db_->mutex_.AssertHeld();
   while (!db_->flush_queue_.empty()) {
