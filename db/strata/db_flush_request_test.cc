@@ -133,6 +133,39 @@ TEST_F(DBFlushRequestTest, ListenerMayWaitForTheNextFlush) {
   }
 }
 
+// The same with an atomic flush of a column family whose flushes are in any
+// order. The next flush has written its file before the first one, and waits to
+// install its result.
+TEST_F(DBFlushRequestTest, ListenerMayWaitForAnAtomicFlushThatInstallsLater) {
+  const auto call = std::make_shared<BoundedCall>(
+      [this] { ASSERT_OK(dbfull()->TEST_WaitForFlushMemTable()); });
+  Options options = CurrentOptions();
+  options.max_background_jobs = 8;
+  options.max_write_buffer_number = 4;
+  options.atomic_flush = true;
+  options.listeners = {std::make_shared<FlushEndListener>(call)};
+  DestroyAndReopen(options);
+  EventCount waiting;
+  EnableCallBackOnce("DBImpl::AtomicFlushMemTablesToOutputFiles:WaitCV",
+                     [&](void*) { waiting.Add(); });
+  EnableCallBackOnce("BuildTable:BeforeFinishBuildTable", [&](void*) {
+    ASSERT_OK(Put("b", "value"));
+    FlushOptions flush_options;
+    flush_options.wait = false;
+    flush_options.allow_write_stall = true;
+    ASSERT_OK(db_->Flush(flush_options));
+    EXPECT_TRUE(waiting.WaitFor(1));
+  });
+  ASSERT_OK(Put("a", "value"));
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+  DisableCallBacks();
+  ASSERT_TRUE(call->Join());
+  EXPECT_EQ(NumImmutable(), "0");
+  EXPECT_EQ(Get("a"), "value");
+  EXPECT_EQ(Get("b"), "value");
+}
+
 // The same with a flush that was requested before the first one had ended, and
 // has waited for it. The listener requests nothing.
 TEST_F(DBFlushRequestTest, ListenerMayWaitForAFlushThatHasWaited) {
