@@ -41,6 +41,32 @@ namespace ROCKSDB_NAMESPACE {
 
 using delta_test::ModelDBTest;
 
+namespace {
+
+// Notes how many threads the LOW pool is asked for.
+class ThreadCountEnv : public EnvWrapper {
+ public:
+  explicit ThreadCountEnv(Env* base) : EnvWrapper(base) {}
+
+  static const char* kClassName() { return "ThreadCountEnv"; }
+  const char* Name() const override { return kClassName(); }
+
+  void IncBackgroundThreadsIfNeeded(int number, Priority pool) override {
+    if (pool == Priority::LOW) {
+      num_low_ = std::max(num_low_, number);
+    }
+    EnvWrapper::IncBackgroundThreadsIfNeeded(number, pool);
+  }
+
+  // Returns the largest number since the last call.
+  int TakeNumLow() { return std::exchange(num_low_, 0); }
+
+ private:
+  int num_low_ = 0;
+};
+
+}  // namespace
+
 class DBDeltaJobsTest : public ModelDBTest {
  protected:
   DBDeltaJobsTest() : ModelDBTest("db_delta_jobs_test") {}
@@ -1254,6 +1280,34 @@ TEST_F(DBDeltaJobsTest, SmallOperandsOfLargeValuesAreNotFolded) {
     CheckFiles();
     Reopen(options);
     Check();
+  }
+}
+
+// Jobs have threads beside those of as many compactions as may ever run, and
+// not only of the one that runs while none is behind.
+TEST_F(DBDeltaJobsTest, JobsHaveThreadsBesideThoseOfCompactions) {
+  ThreadCountEnv env(env_);
+  const Defer close([this] {
+    Close();
+    last_options_.env = env_;
+  });
+  for (const bool has_map : {false, true}) {
+    for (const bool has_deltas : {false, true}) {
+      SCOPED_TRACE(testing::Message() << has_map << " " << has_deltas);
+      Options options = DeltaOptions();
+      options.env = &env;
+      options.max_background_jobs = 8;
+      options.enable_delta_separation = has_deltas;
+      options.enable_blob_files = has_map;
+      options.enable_blob_address_map = has_map;
+      env.TakeNumLow();
+      DestroyAndReopen(options);
+      EXPECT_EQ(6 + (has_map ? 6 + 1 : 0) + (has_deltas ? 4 : 0),
+                env.TakeNumLow());
+      ASSERT_OK(db_->SetDBOptions({{"max_background_jobs", "16"}}));
+      EXPECT_EQ(12 + (has_map ? 12 + 1 : 0) + (has_deltas ? 8 : 0),
+                env.TakeNumLow());
+    }
   }
 }
 

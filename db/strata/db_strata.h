@@ -194,7 +194,6 @@ class DBStrata {
                               ColumnFamilyHandle* column_family,
                               const Slice* begin, const Slice* end,
                               const std::string& trim_ts);
-  void AddBlobGcThreads();  // held
   // Notes that there may be garbage to collect, or room for another job. Held.
   void SetBlobGcDue() { blob_gc_due_ = true; }
   // Starts jobs where they are due. Held.
@@ -249,7 +248,6 @@ class DBStrata {
 
   // ---- Delta files: merges, bucket GC, folds, drains.
 
-  void AddDeltaThreads();  // held
   // Notes that there may be something to do, or room for another job. Held.
   void SetDeltaJobsDue() { delta_jobs_due_ = true; }
   void SetDeltaOptionsChanged(ColumnFamilyData* cfd);  // held
@@ -340,6 +338,10 @@ class DBStrata {
 
   // ---- The rest.
 
+  // Adds threads for the jobs of Strata's that the DB may have. They are beside
+  // those for as many compactions as may ever run, as the jobs would otherwise
+  // take these. Held.
+  void AddThreads();
   // True while jobs of Strata's run or wait for a thread: whatever waits for
   // DBImpl's flushes and compactions waits for these, too. Held.
   bool HasBackgroundWork() const { return scheduler_.HasJobs(); }

@@ -256,7 +256,7 @@ Status DBStrata::RecoverAddressMap(ColumnFamilyData* cfd,
       debts->SetBudget(cfd->GetLatestMutableCFOptions().blob_scan_sort_budget);
     }
     cfd->address_map_store()->gc()->SetAllowed(blob_gc_allowed_);
-    AddBlobGcThreads();
+    AddThreads();
     if (MapIsAnyOrder() && !db_->read_only_) {
       // An image may have modes that no SST file has any more.
       cfd->address_map_store()->map()->DemoteAll();

@@ -1,12 +1,15 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// What the BackgroundJobScheduler needs of DBImpl.
+// What the BackgroundJobScheduler needs of DBImpl, and the threads for its
+// jobs.
 
 #include <memory>
 
 #include "db/column_family.h"
 #include "db/job_context.h"
+#include "db/strata/background_blob_gc.h"
+#include "db/strata/background_delta_job.h"
 #include "db/strata/background_job_scheduler.h"
 #include "db/strata/db_strata.h"
 
@@ -73,6 +76,28 @@ class DBStrata::BackgroundJobHost : public BackgroundJobScheduler::Host {
 
 std::unique_ptr<BackgroundJobScheduler::Host> DBStrata::NewBackgroundJobHost() {
   return std::make_unique<BackgroundJobHost>(db_);
+}
+
+void DBStrata::AddThreads() {
+  db_->mutex_.AssertHeld();
+  const MutableDBOptions& options = db_->mutable_db_options_;
+  int num_jobs = 0;
+  if (has_address_maps_) {
+    // One more, for the sweep of range deletions.
+    num_jobs += BackgroundBlobGc::MaxJobs(options.max_background_jobs,
+                                          /*above_limit=*/true) +
+                1;
+  }
+  if (has_delta_stores_) {
+    num_jobs += BackgroundDeltaJob::MaxJobs(options.max_background_jobs);
+  }
+  if (num_jobs > 0) {
+    const DBImpl::BGJobLimits limits = DBImpl::GetBGJobLimits(
+        options.max_background_flushes, options.max_background_compactions,
+        options.max_background_jobs, /*parallelize_compactions=*/true);
+    db_->env_->IncBackgroundThreadsIfNeeded(limits.max_compactions + num_jobs,
+                                            Env::Priority::LOW);
+  }
 }
 
 }  // namespace ROCKSDB_NAMESPACE

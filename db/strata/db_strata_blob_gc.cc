@@ -35,16 +35,6 @@ size_t NumPieces(double space_amp_limit) {
 
 }  // namespace
 
-void DBStrata::AddBlobGcThreads() {
-  // Jobs, and the sweep of range deletions, run beside compactions, not instead
-  // of them.
-  const int max_jobs = db_->mutable_db_options_.max_background_jobs;
-  db_->env_->IncBackgroundThreadsIfNeeded(
-      db_->GetBGJobLimits().max_compactions +
-          BackgroundBlobGc::MaxJobs(max_jobs, /*above_limit=*/true) + 1,
-      Env::Priority::LOW);
-}
-
 void DBStrata::ScheduleBlobGc() {
   db_->mutex_.AssertHeld();
   // What was collected would stay on disk beside its copies.

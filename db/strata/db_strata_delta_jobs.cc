@@ -28,16 +28,6 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-void DBStrata::AddDeltaThreads() {
-  const int max_jobs = db_->mutable_db_options_.max_background_jobs;
-  // With those of AddBlobGcThreads().
-  db_->env_->IncBackgroundThreadsIfNeeded(
-      db_->GetBGJobLimits().max_compactions +
-          BackgroundDeltaJob::MaxJobs(max_jobs) +
-          (has_address_maps_ ? max_jobs + 1 : 0),
-      Env::Priority::LOW);
-}
-
 void DBStrata::SetDeltaOptionsChanged(ColumnFamilyData* cfd) {
   db_->mutex_.AssertHeld();
   if (cfd->delta_store() != nullptr) {

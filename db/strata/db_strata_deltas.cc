@@ -56,7 +56,7 @@ Status DBStrata::RecoverDeltaStore(ColumnFamilyData* cfd) {
   }
   if (cfd->delta_store() != nullptr && !has_delta_stores_) {
     has_delta_stores_ = true;
-    AddDeltaThreads();
+    AddThreads();
   }
   return Status::OK();
 }
