@@ -210,6 +210,9 @@ STRATA_LIB = \
   db/write_path/wal_buffer_options.cc \
   db/write_path/wal_buffer_recovery.cc \
   db/write_path/write_group_combiner.cc \
+  file/strata/space_needs.cc \
+  file/strata/space_recovery.cc \
+  file/strata/space_reservations.cc \
   options/strata/address_map_options.cc \
   options/strata/delta_options.cc \
   options/strata/merged_value_options.cc \
@@ -511,6 +514,9 @@ STRATA_TEST_MAIN = \
   db/write_path/wal_buffer_mark_test.cc \
   db/write_path/wal_buffer_test.cc \
   db/write_path/write_group_combiner_test.cc \
+  file/strata/space_needs_test.cc \
+  file/strata/space_recovery_test.cc \
+  file/strata/space_reservations_test.cc \
   fuzz/strata/fuzz_corpus_test.cc \
   options/strata/address_map_options_test.cc \
   options/strata/delta_options_test.cc \

@@ -1,0 +1,89 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+
+#include "port/port.h"
+#include "rocksdb/rocksdb_namespace.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class SystemClock;
+
+// Tries again and again to let databases with several paths recover from a lack
+// of space. Each SstFileManager has one. The SstFileManager itself does that
+// for databases with one path.
+//
+// A database is tried when it begins to wait, and then every five seconds. One
+// thread tries the databases, one at a time, so that no two of them take the
+// same free bytes for theirs. A database that cannot recover does not keep
+// others, whose devices have room, from being tried.
+//
+// Invariants:
+// 1. A client is tried until it is done, it is canceled, or the object is
+//    closed. A call of Start() during Try() is not lost: the client stays.
+// 2. When Cancel() or Close() has returned, no client is being tried.
+//
+// Thread-safe.
+class SpaceRecovery {
+ public:
+  static constexpr uint64_t kRetryMicros = 5 * 1000 * 1000;
+
+  enum class Outcome {
+    kDone,   // the client need not, or cannot, be tried any more
+    kAgain,  // it waits
+  };
+
+  // A database.
+  class Client {
+   public:
+    virtual ~Client() = default;
+    // Recovers if there is room. Called without a lock of this class.
+    virtual Outcome Try() = 0;
+  };
+
+  explicit SpaceRecovery(SystemClock* clock) : clock_(clock) {}
+  ~SpaceRecovery() { Close(); }
+  SpaceRecovery(const SpaceRecovery&) = delete;
+  SpaceRecovery& operator=(const SpaceRecovery&) = delete;
+
+  // Adds a client that has to wait for space, if it is not waiting yet.
+  void Start(Client* client);
+  // Removes the client. Returns false if it did not wait. Waits for the end of
+  // Try(), so the caller must not hold a lock that the client takes.
+  // REQUIRES: the client does not call this in Try().
+  bool Cancel(Client* client);
+  // Ends the thread. No client is tried afterwards.
+  void Close();
+
+ private:
+  struct Entry {
+    Client* client;
+    // When the client is to be tried.
+    uint64_t due_micros = 0;
+    // Start() was called since the client was tried last.
+    bool is_started = true;
+  };
+
+  void Run();
+  // Tries the client of the entry with the mutex released.
+  void TryOne(std::list<Entry>::iterator entry);
+  std::list<Entry>::iterator Find(const Client* client);
+
+  SystemClock* const clock_;
+  port::Mutex mutex_;
+  // The members below are guarded by mutex_.
+  port::CondVar changed_{&mutex_};
+  std::list<Entry> waiting_;
+  // The client that is being tried; nullptr if there is none.
+  const Client* tried_ = nullptr;
+  bool is_closed_ = false;
+  // Made by the first Start().
+  std::unique_ptr<port::Thread> thread_;
+};
+
+}  // namespace ROCKSDB_NAMESPACE
