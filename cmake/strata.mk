@@ -135,6 +135,7 @@ STRATA_LIB = \
   db/path_layout/copy_into_directory.cc \
   db/path_layout/copy_plan.cc \
   db/path_layout/directory_names.cc \
+  db/path_layout/job_space.cc \
   db/path_layout/layout_checkpoint.cc \
   db/path_layout/layout_restore.cc \
   db/path_layout/manifest_copy.cc \
@@ -449,6 +450,7 @@ STRATA_TEST_MAIN = \
   db/path_layout/db_blob_path_test.cc \
   db/path_layout/directory_names_test.cc \
   db/path_layout/dropped_family_test.cc \
+  db/path_layout/job_space_test.cc \
   db/path_layout/layout_checkpoint_test.cc \
   db/path_layout/layout_restore_test.cc \
   db/path_layout/manifest_copy_test.cc \
