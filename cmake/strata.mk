@@ -188,6 +188,7 @@ STRATA_LIB = \
   db/strata/db_strata_range_deletions.cc \
   db/strata/db_strata_recovered_wals.cc \
   db/strata/db_strata_resume.cc \
+  db/strata/db_strata_space.cc \
   db/strata/db_strata_wal_buffer.cc \
   db/strata/db_strata_write_groups.cc \
   db/strata/delta_job_run.cc \
@@ -211,6 +212,7 @@ STRATA_LIB = \
   db/write_path/wal_buffer_options.cc \
   db/write_path/wal_buffer_recovery.cc \
   db/write_path/write_group_combiner.cc \
+  file/sst_file_manager_impl_strata.cc \
   file/strata/space_needs.cc \
   file/strata/space_recovery.cc \
   file/strata/space_reservations.cc \
@@ -480,6 +482,7 @@ STRATA_TEST_MAIN = \
   db/strata/db_durable_names_test.cc \
   db/strata/db_flush_request_test.cc \
   db/strata/db_resume_test.cc \
+  db/strata/db_space_recovery_test.cc \
   db/strata/family_implicit_snapshots_test.cc \
   db/strata/flush_order_gate_test.cc \
   db/strata/forward_iterator_blobs_test.cc \

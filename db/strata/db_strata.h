@@ -22,10 +22,13 @@
 #include "db/strata/write_stall_release.h"
 #include "db/write_path/wal_buffer.h"
 #include "db/write_path/wal_buffer_recovery.h"
+#include "file/strata/space_recovery.h"
+#include "file/strata/space_reservations.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 class AddressMapCheckpoints;
+class Compaction;
 class DeltaFileDeletion;
 class DeltaFlush;
 class DeltaFoldCommit;
@@ -34,6 +37,7 @@ class DeltaValueFolder;
 class ImportColumnFamilyJob;
 class MappedFileRemoval;
 class PointRead;
+class SpaceNeeds;
 struct DeltaFoldJob;
 
 // Everything that Strata adds to a DBImpl: the wiring of address maps, blob
@@ -47,7 +51,7 @@ struct DeltaFoldJob;
 // db_strata_delta_deletion.cc, db_strata_delta_ingestion.cc,
 // db_strata_blob_checksums.cc, db_strata_delta_checksums.cc,
 // db_strata_wal_buffer.cc, db_strata_recovered_wals.cc, db_strata_resume.cc,
-// db_strata_quarantine.cc, db_strata_flush_order.cc,
+// db_strata_quarantine.cc, db_strata_flush_order.cc, db_strata_space.cc,
 // db_strata_dropped_family.cc, db_strata_background_jobs.cc and
 // db_strata_write_groups.cc. The background jobs are classes of their own:
 // background_*.h.
@@ -336,6 +340,31 @@ class DBStrata {
   Status InsertLedGroup(WriteThread::WriteGroup* group);
   void LeadKeptWriteGroups(WriteThread::Writer* w);
 
+  // ---- Full devices of a DB with several paths.
+
+  // Lets the DB recover by itself from a full device, unless the application
+  // has given no SstFileManager, or the file system does not tell free bytes.
+  // To be called by DBImpl::Open() if there are several paths.
+  // paths: db_paths, and cf_paths of all column families.
+  void EnableSpaceRecovery(const std::vector<std::string>& paths);
+  // True if recoveries and compactions look for room on each path. False for a
+  // DB with one path, for which the SstFileManager looks. Held.
+  bool has_several_paths() const { return has_several_paths_; }
+  // Returns true if the DB may recover from the background error by itself.
+  // Held. REQUIRES: has_several_paths()
+  bool CanRecoverFrom(const Status& error);
+  // Has the recovery from the background error done when there is room.
+  // Returns false if the DB has one path. Held.
+  bool StartSpaceRecovery(const Status& error);
+  // Ends that, and waits for a recovery that is under way. Returns true if the
+  // DB was to recover. Not held.
+  bool CancelSpaceRecovery();
+  // Reserves what the compaction writes until it is destroyed. Returns false,
+  // and reserves nothing, if the DB has had no space (bg_error) and the paths
+  // of the outputs lack room. Held. REQUIRES: has_several_paths()
+  bool ReserveSpace(Compaction* compaction, const Status& bg_error,
+                    LogBuffer* log_buffer);
+
   // ---- The rest.
 
   // Adds threads for the jobs of Strata's that the DB may have. They are beside
@@ -404,6 +433,7 @@ class DBStrata {
   class ManualDeltaJob;
 
   class ManualBlobGc;
+  class SpaceRecoveryClient;
 
   std::unique_ptr<FlushOrderGate::Host> NewFlushOrderHost();
   std::unique_ptr<BackgroundJobScheduler::Host> NewBackgroundJobHost();
@@ -513,6 +543,17 @@ class DBStrata {
                                  JobContext* job_context);
   bool MayHaveMoreToDoThanWrite();
 
+  // Returns true if a column family has another path than the first one of the
+  // DB: it was created after an open with one path. Held.
+  bool HasFamilyOnOtherPath();
+  // Adds what the flush of all memtables, WAL and MANIFEST need. Returns the
+  // bytes of the memtables. Held.
+  uint64_t AddFlushNeeds(bool are_required, SpaceNeeds* needs);
+  // The same, and what else the recovery from the background error needs. Held.
+  uint64_t AddRecoveryNeeds(const Status& error, SpaceNeeds* needs);
+  // Returns NoSpace if the outputs of a compaction have no room. Held.
+  Status CheckOutputRoom(const SpaceReservations::Bytes& outputs);
+
   DBImpl* const db_;
 
   ImplicitSnapshotRegistry shared_read_bounds_{
@@ -541,6 +582,10 @@ class DBStrata {
       NewBackgroundJobHost();
   BackgroundJobScheduler scheduler_{background_job_host_.get()};
   WriteStallRelease write_stall_release_;
+  bool has_several_paths_ = false;
+  // What compactions had reserved when one of them found no space.
+  SpaceReservations::Bytes failed_outputs_;
+  std::unique_ptr<SpaceRecovery::Client> space_recovery_client_;
 
   // Outlives the files of DBImpl::logs_.
   std::unique_ptr<WalBuffer> wal_buffer_;
