@@ -143,7 +143,9 @@ STRATA_LIB = \
   db/path_layout/manifest_files.cc \
   db/path_layout/manifest_records.cc \
   db/path_layout/misplaced_files.cc \
+  db/path_layout/missing_path_check.cc \
   db/path_layout/obsolete_bytes.cc \
+  db/path_layout/open_paths.cc \
   db/path_layout/path_check.cc \
   db/path_layout/path_cost.cc \
   db/path_layout/path_job_stats.cc \
@@ -458,7 +460,9 @@ STRATA_TEST_MAIN = \
   db/path_layout/manifest_copy_test.cc \
   db/path_layout/manifest_file_places_test.cc \
   db/path_layout/manifest_files_test.cc \
+  db/path_layout/missing_path_check_test.cc \
   db/path_layout/obsolete_bytes_test.cc \
+  db/path_layout/open_paths_test.cc \
   db/path_layout/path_check_test.cc \
   db/path_layout/path_compaction_test.cc \
   db/path_layout/path_copy_test.cc \

@@ -279,6 +279,116 @@ IOStatus DeviceFS::RenameFile(const std::string& from, const std::string& to,
   return s;
 }
 
+BrokenPathFS::Fault BrokenPathFS::FaultOf(const std::string& name) const {
+  return !directory_.empty() &&
+                 (name == directory_ || name.rfind(directory_ + "/", 0) == 0)
+             ? fault_
+             : Fault::kNone;
+}
+
+Status BrokenPathFS::RegisterDbPaths(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    const IOStatus s = target()->FileExists(path, IOOptions(), nullptr);
+    if (!s.ok()) {
+      return s;
+    }
+  }
+  ++num_registered_;
+  return Status::OK();
+}
+
+Status BrokenPathFS::UnregisterDbPaths(
+    const std::vector<std::string>& /*paths*/) {
+  --num_registered_;
+  return Status::OK();
+}
+
+IOStatus BrokenPathFS::FileExists(const std::string& name,
+                                  const IOOptions& options,
+                                  IODebugContext* dbg) {
+  uint64_t number = 0;
+  FileType type = kTempFile;
+  if (ParseFileName(Split(name).second, &number, &type) &&
+      (type == kTableFile || type == kBlobFile || type == kDeltaFile)) {
+    ++num_questions_;
+  }
+  switch (FaultOf(name)) {
+    case Fault::kNoAccess:
+      return IOStatus::NotFound();
+    case Fault::kIoError:
+      return IOStatus::IOError("Unexpected error(5) accessing file `" + name +
+                               "' ");
+    default:
+      return FileSystemWrapper::FileExists(name, options, dbg);
+  }
+}
+
+IOStatus BrokenPathFS::GetChildren(const std::string& directory,
+                                   const IOOptions& options,
+                                   std::vector<std::string>* result,
+                                   IODebugContext* dbg) {
+  switch (FaultOf(directory)) {
+    case Fault::kNotListed:
+    case Fault::kNoAccess:
+      return IOStatus::NotFound();
+    case Fault::kIoError:
+      return IOStatus::IOError("While opendir: " + directory,
+                               "Input/output error");
+    default:
+      return FileSystemWrapper::GetChildren(directory, options, result, dbg);
+  }
+}
+
+IOStatus BrokenPathFS::NewDirectory(const std::string& directory,
+                                    const IOOptions& options,
+                                    std::unique_ptr<FSDirectory>* result,
+                                    IODebugContext* dbg) {
+  switch (FaultOf(directory)) {
+    case Fault::kNotOpened:
+    case Fault::kNoAccess:
+      return IOStatus::IOError("While open directory: " + directory,
+                               "Permission denied");
+    case Fault::kIoError:
+      return IOStatus::IOError("While open directory: " + directory,
+                               "Input/output error");
+    default:
+      return FileSystemWrapper::NewDirectory(directory, options, result, dbg);
+  }
+}
+
+IOStatus BrokenPathFS::CreateDirIfMissing(const std::string& directory,
+                                          const IOOptions& options,
+                                          IODebugContext* dbg) {
+  if (FaultOf(directory) == Fault::kNotCreated) {
+    return IOStatus::IOError("While mkdir if missing: " + directory,
+                             "Read-only file system");
+  }
+  return FileSystemWrapper::CreateDirIfMissing(directory, options, dbg);
+}
+
+IOStatus BrokenPathFS::NewRandomAccessFile(
+    const std::string& name, const FileOptions& options,
+    std::unique_ptr<FSRandomAccessFile>* result, IODebugContext* dbg) {
+  const Fault fault = FaultOf(name);
+  if (fault == Fault::kNoAccess || fault == Fault::kIoError) {
+    return IOStatus::IOError(
+        "While open a file for random read: " + name,
+        fault == Fault::kNoAccess ? "Permission denied" : "Input/output error");
+  }
+  return FileSystemWrapper::NewRandomAccessFile(name, options, result, dbg);
+}
+
+IOStatus BrokenPathFS::NewWritableFile(const std::string& name,
+                                       const FileOptions& options,
+                                       std::unique_ptr<FSWritableFile>* result,
+                                       IODebugContext* dbg) {
+  if (FaultOf(name) == Fault::kReadOnly) {
+    return IOStatus::IOError("While open a file for appending: " + name,
+                             "Read-only file system");
+  }
+  return FileSystemWrapper::NewWritableFile(name, options, result, dbg);
+}
+
 PathTestBase::PathTestBase(const std::string& name)
     : DBTestBase(name, /*env_do_fsync=*/false),
       fs_(std::make_shared<DeviceFS>(env_->GetFileSystem())),

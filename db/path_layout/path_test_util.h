@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 
 #include "db/db_test_util.h"
 #include "port/port.h"
+#include "rocksdb/file_system.h"
 #include "utilities/fault_injection_fs.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -110,6 +112,70 @@ class DeviceFS : public FaultInjectionTestFS {
   bool has_failed_ = false;
   bool records_steps_ = false;
   std::vector<std::string> steps_;
+};
+
+// A file system in which directories can be broken in the ways in which devices
+// are. The messages are those of RocksDB's file system.
+//
+// Break() must not run beside another function. The other functions are
+// thread-safe.
+class BrokenPathFS : public FileSystemWrapper {
+ public:
+  enum class Fault {
+    kNone,
+    kNotCreated,  // The directory cannot be created.
+    kNotListed,   // It cannot be listed, without a message.
+    kNotOpened,   // It cannot be opened, but its files can.
+    kNoAccess,    // Neither the directory nor its files can be opened.
+    kIoError,     // The same, by an error of the device.
+    kReadOnly,    // Files cannot be created in it.
+  };
+
+  explicit BrokenPathFS(const std::shared_ptr<FileSystem>& base)
+      : FileSystemWrapper(base) {}
+  const char* Name() const override { return "BrokenPathFS"; }
+
+  void Break(const std::string& directory, Fault fault) {
+    directory_ = directory;
+    fault_ = fault;
+  }
+  // Returns how often it was asked whether an SST, blob or delta file exists,
+  // since the last call.
+  int TakeNumQuestions() { return num_questions_.exchange(0); }
+  // Returns the number of column families whose paths are registered.
+  int num_registered() const { return num_registered_; }
+
+  // Needs the paths to exist.
+  Status RegisterDbPaths(const std::vector<std::string>& paths) override;
+  Status UnregisterDbPaths(const std::vector<std::string>& paths) override;
+
+  IOStatus FileExists(const std::string& name, const IOOptions& options,
+                      IODebugContext* dbg) override;
+  IOStatus GetChildren(const std::string& directory, const IOOptions& options,
+                       std::vector<std::string>* result,
+                       IODebugContext* dbg) override;
+  IOStatus NewDirectory(const std::string& directory, const IOOptions& options,
+                        std::unique_ptr<FSDirectory>* result,
+                        IODebugContext* dbg) override;
+  IOStatus CreateDirIfMissing(const std::string& directory,
+                              const IOOptions& options,
+                              IODebugContext* dbg) override;
+  IOStatus NewRandomAccessFile(const std::string& name,
+                               const FileOptions& options,
+                               std::unique_ptr<FSRandomAccessFile>* result,
+                               IODebugContext* dbg) override;
+  IOStatus NewWritableFile(const std::string& name, const FileOptions& options,
+                           std::unique_ptr<FSWritableFile>* result,
+                           IODebugContext* dbg) override;
+
+ private:
+  // Returns the fault of the directory, or of that of the file.
+  Fault FaultOf(const std::string& name) const;
+
+  std::string directory_;
+  Fault fault_ = Fault::kNone;
+  std::atomic<int> num_questions_{0};
+  std::atomic<int> num_registered_{0};
 };
 
 // A test of column families with layouts. Each path of a family is a device of
