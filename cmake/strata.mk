@@ -186,6 +186,7 @@ STRATA_LIB = \
   db/strata/db_strata_drop.cc \
   db/strata/db_strata_dropped_family.cc \
   db/strata/db_strata_flush_order.cc \
+  db/strata/db_strata_paths.cc \
   db/strata/db_strata_quarantine.cc \
   db/strata/db_strata_range_deletions.cc \
   db/strata/db_strata_recovered_wals.cc \
@@ -461,6 +462,7 @@ STRATA_TEST_MAIN = \
   db/path_layout/manifest_file_places_test.cc \
   db/path_layout/manifest_files_test.cc \
   db/path_layout/missing_path_check_test.cc \
+  db/path_layout/missing_path_test.cc \
   db/path_layout/obsolete_bytes_test.cc \
   db/path_layout/open_paths_test.cc \
   db/path_layout/path_check_test.cc \

@@ -3,14 +3,77 @@
 
 #include "db/column_family.h"
 #include "db/delta/delta_file_description.h"
+#include "db/log_reader.h"
+#include "db/manifest_ops.h"
+#include "db/path_layout/missing_path_check.h"
+#include "db/path_layout/open_paths.h"
+#include "db/path_layout/unlisted_path_check.h"
 #include "db/version_builder.h"
 #include "db/version_edit_handler.h"
 #include "db/version_set.h"
 #include "file/filename.h"
 #include "logging/logging.h"
 #include "rocksdb/file_system.h"
+#include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+bool VersionEditHandler::NeedsFiles() const {
+  return !no_error_if_files_missing_ &&
+         (!skip_load_table_files_ ||
+          version_set_->db_options()->open_files_async);
+}
+
+bool VersionEditHandler::MayHaveNewerState(const log::Reader& reader) const {
+  FileSystem* const fs = version_set_->db_options()->fs.get();
+  std::string manifest;
+  uint64_t number = 0;
+  uint64_t size = 0;
+  return !GetCurrentManifestPath(version_set_->dbname_, fs, /*is_retry=*/false,
+                                 &manifest, &number)
+              .ok() ||
+         number != version_set_->manifest_file_number() ||
+         !fs->GetFileSize(manifest, IOOptions(), &size, /*dbg=*/nullptr).ok() ||
+         size > reader.GetReadOffset();
+}
+
+Status VersionEditHandler::CheckMissingPaths(const log::Reader& reader) {
+  const ImmutableDBOptions& options = *version_set_->db_options();
+  if (!NeedsFiles() ||
+      !OpenPaths(options.db_paths, column_families_).AreSeveral()) {
+    return Status::OK();
+  }
+  TEST_SYNC_POINT("VersionEditHandler::CheckMissingPaths:Begin");
+  MissingPathCheck check(options.fs.get());
+  for (const ColumnFamilyData* cfd : *version_set_->GetColumnFamilySet()) {
+    // A family that a worker does not compact.
+    if (!cfd->IsDropped() &&
+        !UnlistedPathCheck::IsExempt(cfd->ioptions().cf_paths)) {
+      builders_.at(cfd->GetID())->version_builder()->AddNeededFiles(&check);
+    }
+  }
+  const Status s = check.Run();
+  if (s.ok()) {
+    return s;
+  }
+  const bool accepts_empty =
+      allow_incomplete_valid_version_ || !options.paranoid_checks;
+  // A primary that has moved all files away from a path may have deleted them.
+  if (check.AreAllEmpty() && !accepts_empty && MayHaveNewerState(reader)) {
+    return Status::OK();
+  }
+  ROCKS_LOG_ERROR(options.info_log, "%s", s.ToString().c_str());
+  if (check.AreAllEmpty() && accepts_empty) {
+    ROCKS_LOG_WARN(
+        options.info_log, "The database is opened without these files, as %s",
+        allow_incomplete_valid_version_ ? "best_efforts_recovery is set"
+                                        : "paranoid_checks is not set");
+    return Status::OK();
+  }
+  // The state of an older MANIFEST is not the answer either.
+  version_set_->strata()->NoteLackOfPath();
+  return s;
+}
 
 Status VersionEditHandlerPointInTime::VerifyDeltaFile(
     ColumnFamilyData* cfd, const DeltaFileDescription& file) {

@@ -29,6 +29,12 @@ void UnlistedPathCheck::Exempt(const std::string& dbname,
   }
 }
 
+bool UnlistedPathCheck::IsExempt(const std::vector<DbPath>& cf_paths) {
+  const size_t n = cf_paths.size();
+  return n == PathLayout::kMaxPaths &&
+         cf_paths[n - 1].path == cf_paths[n - 2].path;
+}
+
 void UnlistedPathCheck::OnMissingFile(FileSystem* fs,
                                       const std::vector<DbPath>& cf_paths,
                                       const std::string& family, FileType type,

@@ -49,6 +49,9 @@ class UnlistedPathCheck {
   // dbname: the directory of the database.
   static void Exempt(const std::string& dbname, const DBOptions& db_options,
                      ColumnFamilyOptions* options);
+  // Returns true for the paths of a family for which Exempt() was called,
+  // unless it had that many paths before.
+  static bool IsExempt(const std::vector<DbPath>& cf_paths);
 
   // Returns true if the state needs the file, and the file was missing when its
   // edit was applied.

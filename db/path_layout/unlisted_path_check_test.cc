@@ -137,15 +137,22 @@ TEST(UnlistedPathCheckExemptTest, EachPathIdMeansWhatItMeant) {
     }
     return result;
   };
+  const auto is_exempt = [&] {
+    return UnlistedPathCheck::IsExempt(options.cf_paths);
+  };
+  EXPECT_FALSE(is_exempt());
   using Names = std::vector<std::string>;
   EXPECT_EQ(directories(), Names({"/db", "/db", "/db", "/db"}));
   options.cf_paths.clear();
   db_options.db_paths = {{"/a", 0}, {"/b", 0}};
+  EXPECT_FALSE(UnlistedPathCheck::IsExempt(db_options.db_paths));
   EXPECT_EQ(directories(), Names({"/a", "/b", "/b", "/b"}));
+  EXPECT_TRUE(is_exempt());
   options.cf_paths = {{"/c", 0}};
   EXPECT_EQ(directories(), Names({"/c", "/c", "/c", "/c"}));
   options.cf_paths = {{"/c", 0}, {"/d", 0}, {"/e", 0}, {"/f", 0}};
   EXPECT_EQ(directories(), Names({"/c", "/d", "/e", "/f"}));
+  EXPECT_FALSE(is_exempt());
   options.cf_paths = {{"/c", 0}};
   options.compaction_style = kCompactionStyleFIFO;
   EXPECT_EQ(directories(), Names({"/c"}));

@@ -36,6 +36,7 @@ class DeltaGcJob;
 class DeltaValueFolder;
 class ImportColumnFamilyJob;
 class MappedFileRemoval;
+class OpenPaths;
 class PointRead;
 class SpaceNeeds;
 struct DeltaFoldJob;
@@ -51,10 +52,10 @@ struct DeltaFoldJob;
 // db_strata_delta_deletion.cc, db_strata_delta_ingestion.cc,
 // db_strata_blob_checksums.cc, db_strata_delta_checksums.cc,
 // db_strata_wal_buffer.cc, db_strata_recovered_wals.cc, db_strata_resume.cc,
-// db_strata_quarantine.cc, db_strata_flush_order.cc, db_strata_space.cc,
-// db_strata_dropped_family.cc, db_strata_background_jobs.cc and
-// db_strata_write_groups.cc. The background jobs are classes of their own:
-// background_*.h.
+// db_strata_quarantine.cc, db_strata_flush_order.cc, db_strata_paths.cc,
+// db_strata_space.cc, db_strata_dropped_family.cc,
+// db_strata_background_jobs.cc and db_strata_write_groups.cc. The background
+// jobs are classes of their own: background_*.h.
 //
 // Thread-safety. "mutex" is DBImpl's. A declaration says whether its function
 // is called with the mutex held, and whether it may release it meanwhile:
@@ -73,6 +74,19 @@ class DBStrata {
   ~DBStrata();
   DBStrata(const DBStrata&) = delete;
   DBStrata& operator=(const DBStrata&) = delete;
+
+  // ---- Paths. Held.
+
+  // Creates the directories of an open with several paths, and those of WALs;
+  // does nothing with one path, for which DBImpl::Open() creates them. An open
+  // of an existing database calls it when MissingPathCheck has found the files
+  // of the MANIFEST: a directory that is empty in place of the device that is
+  // missing would hide that.
+  Status CreatePaths(const OpenPaths& paths);
+  // Returns s, the error of an attempt to list the directory, with its path.
+  // REQUIRES: the MANIFEST has been read
+  Status AddPathToListingError(const std::string& directory,
+                               const Status& s) const;
 
   // ---- Address maps: opening and closing.
 

@@ -68,11 +68,11 @@ class VersionSetStrata {
                                      SequenceNumber last_sequence,
                                      log::Writer* log);
 
-  // ---- Paths, see UnlistedPathCheck.
+  // ---- Paths, see UnlistedPathCheck and MissingPathCheck.
 
-  // Notes that a MANIFEST was refused because the options lack a path. A
-  // best-efforts recovery must not try an older MANIFEST then: it may have
-  // nothing on that path.
+  // Notes that a MANIFEST was refused because the options lack a path, or
+  // because a path is missing. A best-efforts recovery must not try an older
+  // MANIFEST then: it may have nothing on that path.
   void NoteLackOfPath() { lacks_path_ = true; }
   bool lacks_path() const { return lacks_path_; }
 

@@ -170,6 +170,28 @@ TEST_F(LdbPathsTest, CfPathsAreThoseOfTheFamilyIfNoneHasALayout) {
   EXPECT_TRUE(Printed("of tiered")) << output_;
 }
 
+TEST_F(LdbPathsTest, ErrorNamesAMissingPath) {
+  Fill();
+  const std::string path = PathOf("old", 1);
+  ASSERT_OK(env_->RenameFile(path, PathOf("new", 1)));
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"get", "key"},
+                                             {"put", "key", "value"}}) {
+    std::vector<std::string> args = {"--column_family=tiered"};
+    args.insert(args.end(), command.begin(), command.end());
+    EXPECT_NE(0, Run(args));
+    EXPECT_TRUE(
+        Printed("Path id 1 of column family tiered is missing: the "
+                "directory " +
+                path + " does not exist. The MANIFEST has 1 SST file"))
+        << output_;
+    EXPECT_TRUE(env_->FileExists(path).IsNotFound());
+  }
+  ASSERT_OK(env_->RenameFile(PathOf("new", 1), path));
+  ASSERT_EQ(0, Run({"--column_family=tiered", "get", "key"})) << output_;
+  EXPECT_TRUE(Printed("of tiered")) << output_;
+}
+
 // The files of a column family are on its own paths, not on those of the DB.
 TEST_F(LdbPathsTest, UpdateManifestFindsTheFilesOfAllPaths) {
   Fill();
