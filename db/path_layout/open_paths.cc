@@ -121,6 +121,14 @@ std::string OpenPaths::UsersOf(const Directory& directory) const {
   return result;
 }
 
+std::vector<std::string> OpenPaths::Names() const {
+  std::vector<std::string> names;
+  for (const Directory& directory : directories_) {
+    names.push_back(directory.name);
+  }
+  return names;
+}
+
 Status OpenPaths::Create(FileSystem* fs) const {
   for (const Directory& directory : directories_) {
     const IOStatus s =

@@ -42,6 +42,9 @@ class OpenPaths {
   // Returns true if there is more than one directory.
   bool AreSeveral() const { return directories_.size() > 1; }
 
+  // Returns the directories as they are spelled in the options.
+  std::vector<std::string> Names() const;
+
   // Creates each directory that does not exist. The error has the path.
   Status Create(FileSystem* fs) const;
 

@@ -358,8 +358,9 @@ class DBStrata {
 
   // Lets the DB recover by itself from a full device, unless the application
   // has given no SstFileManager, or the file system does not tell free bytes.
-  // To be called by DBImpl::Open() if there are several paths.
-  // paths: db_paths, and cf_paths of all column families.
+  // REQUIRES: the directories exist. Held.
+  // paths: the several directories of db_paths, and of cf_paths of all column
+  // families.
   void EnableSpaceRecovery(const std::vector<std::string>& paths);
   // True if recoveries and compactions look for room on each path. False for a
   // DB with one path, for which the SstFileManager looks. Held.

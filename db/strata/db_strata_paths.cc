@@ -37,6 +37,7 @@ Status DBStrata::CreatePaths(const OpenPaths& paths) {
     for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
       cfd->RegisterCreatedPaths();
     }
+    EnableSpaceRecovery(paths.Names());
   }
   return s;
 }
