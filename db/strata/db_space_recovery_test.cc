@@ -178,6 +178,28 @@ class DBSpaceRecoveryTest : public DBTestBase {
     ASSERT_EQ(s.severity(), Status::Severity::kHardError);
   }
 
+  // Leaves a DB with a soft error: the device has no room for the outputs of a
+  // compaction of the keys 0 to 79.
+  // family: the one of the keys; nullptr stands for the default one.
+  void FailCompaction(ColumnFamilyHandle* family = nullptr) {
+    if (family == nullptr) {
+      family = db_->DefaultColumnFamily();
+    }
+    PutValues(0, 40, family);
+    ASSERT_OK(db_->Flush(FlushOptions(), family));
+    fs_->SetFree(slow_, 10000);
+    PutValues(40, 80, family);
+    ASSERT_OK(db_->Flush(FlushOptions(), family));
+    ASSERT_TRUE(WaitUntil([&] { return !BgError().ok(); }));
+    ASSERT_TRUE(BgError().IsNoSpace()) << BgError().ToString();
+    ASSERT_EQ(BgError().severity(), Status::Severity::kSoftError);
+    ASSERT_NE(BgError().ToString().find(slow_ + "/"), std::string::npos);
+  }
+  void CompactTwoFiles() {
+    options_.disable_auto_compactions = false;
+    options_.level0_file_num_compaction_trigger = 2;
+  }
+
   std::string fast_;
   std::string slow_;
   std::string wal_;
@@ -261,8 +283,7 @@ TEST_F(DBSpaceRecoveryTest, PathsMayBeOneDevice) {
 
 TEST_F(DBSpaceRecoveryTest, CompactionsWaitForThePathOfTheirOutputs) {
   UseLayout({0, 1}, {0, 1});
-  options_.disable_auto_compactions = false;
-  options_.level0_file_num_compaction_trigger = 2;
+  CompactTwoFiles();
   Open();
   Options on_fast = options_;
   on_fast.cf_paths = {{fast_, 0}};
@@ -270,15 +291,7 @@ TEST_F(DBSpaceRecoveryTest, CompactionsWaitForThePathOfTheirOutputs) {
   on_fast.level_blob_path_ids = {0};
   ColumnFamilyHandle* family = nullptr;
   ASSERT_OK(db_->CreateColumnFamily(on_fast, "on_fast", &family));
-  PutValues(0, 40);
-  ASSERT_OK(Flush());
-  fs_->SetFree(slow_, 10000);
-  PutValues(40, 80);
-  ASSERT_OK(Flush());
-  ASSERT_TRUE(WaitUntil([&] { return !BgError().ok(); }));
-  ASSERT_TRUE(BgError().IsNoSpace()) << BgError().ToString();
-  ASSERT_EQ(BgError().severity(), Status::Severity::kSoftError);
-  ASSERT_NE(BgError().ToString().find(slow_ + "/"), std::string::npos);
+  ASSERT_NO_FATAL_FAILURE(FailCompaction());
 
   // Writes, flushes, reads, and compactions of the other family go on.
   const int num_created = fs_->NumCreated(slow_);
@@ -330,6 +343,32 @@ TEST_F(DBSpaceRecoveryTest, CompactionsWaitForThePathOfTheirOutputs) {
   // All reservations have ended with their compactions.
   EXPECT_EQ(Manager()->space_reservations()->All(), SpaceReservations::Bytes());
   ASSERT_OK(db_->DestroyColumnFamilyHandle(family));
+}
+
+// The error of a compaction does not become one of the next atomic flush.
+TEST_F(DBSpaceRecoveryTest, AtomicFlushesGoOnAfterAnErrorOfACompaction) {
+  UseLayout({0, 1}, {0, 1});
+  CompactTwoFiles();
+  options_.atomic_flush = true;
+  Open();
+  ASSERT_NO_FATAL_FAILURE(FailCompaction());
+  const int num_created = fs_->NumCreated(slow_);
+  for (int i = 1; i <= 2; ++i) {
+    PutValues(100 * i, 100 * i + 20);
+    ASSERT_OK(Flush());
+    EXPECT_EQ(NumTableFilesAtLevel(0), 2 + i);
+    ASSERT_EQ(BgError().severity(), Status::Severity::kSoftError);
+  }
+  ExpectNoRecovery();
+  EXPECT_EQ(num_recoveries_, 0);
+  EXPECT_EQ(fs_->NumCreated(slow_), num_created);
+
+  fs_->SetFree(slow_, kPlenty);
+  ExpectRecovery();
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_GT(fs_->NumCreated(slow_), num_created);
+  ExpectValues(0, 80);
+  ExpectValues(200, 220);
 }
 
 // A full path keeps compactions off only that write to it.
