@@ -5,9 +5,13 @@
 // and when they recover by themselves.
 
 #include <atomic>
+#include <chrono>
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -69,6 +73,23 @@ class RecoveryVeto : public EventListener {
                             Status /*bg_error*/, bool* auto_recovery) override {
     *auto_recovery = false;
   }
+};
+
+// Calls fn when a background error is told, the first time only.
+class ErrorListener : public EventListener {
+ public:
+  explicit ErrorListener(std::function<void()> fn) : fn_(std::move(fn)) {}
+
+  void OnBackgroundError(BackgroundErrorReason /*reason*/,
+                         Status* /*bg_error*/) override {
+    if (!was_called_.exchange(true)) {
+      fn_();
+    }
+  }
+
+ private:
+  const std::function<void()> fn_;
+  std::atomic<bool> was_called_{false};
 };
 
 }  // namespace
@@ -194,6 +215,18 @@ class DBSpaceRecoveryTest : public DBTestBase {
     ASSERT_TRUE(BgError().IsNoSpace()) << BgError().ToString();
     ASSERT_EQ(BgError().severity(), Status::Severity::kSoftError);
     ASSERT_NE(BgError().ToString().find(slow_ + "/"), std::string::npos);
+  }
+  // Closes the DB. If this takes 20 seconds, it never ends, and neither would
+  // the test.
+  void CloseInTime() {
+    std::future<Status> closed =
+        std::async(std::launch::async, [this] { return db_->Close(); });
+    if (closed.wait_for(std::chrono::seconds(20)) !=
+        std::future_status::ready) {
+      fprintf(stderr, "Close() does not return\n");
+      abort();
+    }
+    EXPECT_OK(closed.get());
   }
   void CompactTwoFiles() {
     options_.disable_auto_compactions = false;
@@ -580,6 +613,56 @@ TEST_F(DBSpaceRecoveryTest, CloseEndsTheWait) {
   ExpectValues(0, 10);
   ASSERT_OK(Flush());
   EXPECT_EQ(num_recoveries_, 0);
+}
+
+// Close() ends the recovery after the error was met, and before the recovery
+// begins.
+TEST_F(DBSpaceRecoveryTest, NoRecoveryBeginsInClose) {
+  for (const bool of_later_family : {false, true}) {
+    SCOPED_TRACE(of_later_family);
+    const auto told = std::make_shared<EventCount>();
+    const auto canceled = std::make_shared<EventCount>();
+    options_.listeners = {std::make_shared<ErrorListener>([=] {
+      told->Add();
+      EXPECT_TRUE(canceled->WaitFor(1));
+    })};
+    Options options = options_;
+    if (of_later_family) {
+      options_.cf_paths.clear();
+      options_.level_sst_path_ids.clear();
+      options_.level_blob_path_ids.clear();
+      options.cf_paths = {{slow_, 0}};
+      options.level_sst_path_ids.clear();
+      options.level_blob_path_ids.clear();
+    }
+    fs_->SetFree(slow_, kPlenty);
+    Open();
+    ColumnFamilyHandle* family = nullptr;
+    ASSERT_OK(db_->CreateColumnFamily(options, "later", &family));
+    PutValues(0, 10, family);
+    EnableCallBack("PostEndAutoRecovery",
+                   [canceled](void*) { canceled->Add(); });
+    fs_->SetFree(slow_, 500);
+    FlushOptions without_wait;
+    without_wait.wait = false;
+    ASSERT_OK(db_->Flush(without_wait, family));
+    ASSERT_TRUE(told->WaitFor(1));
+    ASSERT_OK(db_->DestroyColumnFamilyHandle(family));
+    CloseInTime();
+    EXPECT_EQ(num_recoveries_, 0);
+    EXPECT_GT(fs_->NumRefused(slow_), 0);
+
+    fs_->SetFree(slow_, kPlenty);
+    ReopenWithColumnFamilies({kDefaultColumnFamilyName, "later"},
+                             std::vector<Options>{options_, options});
+    for (int i = 0; i < 10; ++i) {
+      EXPECT_EQ(Get(1, Key(i)), ValueOf(i));
+    }
+    Close();
+    ASSERT_OK(
+        DestroyDB(dbname_, options_,
+                  {{kDefaultColumnFamilyName, options_}, {"later", options}}));
+  }
 }
 
 TEST_F(DBSpaceRecoveryTest, WithoutAnSstFileManagerTheUserResumes) {

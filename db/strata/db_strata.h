@@ -368,6 +368,11 @@ class DBStrata {
   // Returns true if the DB may recover from the background error by itself.
   // Held. REQUIRES: has_several_paths()
   bool CanRecoverFrom(const Status& error);
+  // Returns true if the DB is being closed, and does not begin to recover from
+  // the background error: Close() has ended what there was to end. It waits for
+  // the end of each later recovery, and none ends then. Returns false if the DB
+  // has one path. Held. REQUIRES: the DB could recover by itself otherwise
+  bool IsTooLateToRecoverFrom(const Status& error);
   // Has the recovery from the background error done when there is room.
   // Returns false if the DB has one path. Held.
   bool StartSpaceRecovery(const Status& error);
@@ -561,6 +566,9 @@ class DBStrata {
   // Returns true if a column family has another path than the first one of the
   // DB: it was created after an open with one path. Held.
   bool HasFamilyOnOtherPath();
+  // Looks at the paths of later column families, too, before it returns
+  // has_several_paths(). Held. REQUIRES: there is an SstFileManager
+  bool FindSeveralPaths();
   // Adds what the flush of all memtables, WAL and MANIFEST need. Returns the
   // bytes of the memtables. Held.
   uint64_t AddFlushNeeds(bool are_required, SpaceNeeds* needs);

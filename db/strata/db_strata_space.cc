@@ -157,7 +157,7 @@ bool DBStrata::HasFamilyOnOtherPath() {
   return false;
 }
 
-bool DBStrata::StartSpaceRecovery(const Status& error) {
+bool DBStrata::FindSeveralPaths() {
   db_->mutex_.AssertHeld();
   SstFileManagerImpl* const manager = ManagerOf(db_->immutable_db_options_);
   assert(manager != nullptr);
@@ -166,7 +166,18 @@ bool DBStrata::StartSpaceRecovery(const Status& error) {
   has_several_paths_ =
       has_several_paths_ ||
       (!manager->IsWaiting(&db_->error_handler_) && HasFamilyOnOtherPath());
-  if (!has_several_paths_) {
+  return has_several_paths_;
+}
+
+bool DBStrata::IsTooLateToRecoverFrom(const Status& error) {
+  db_->mutex_.AssertHeld();
+  return db_->shutdown_initiated_ && IsLackOfSpace(error) && FindSeveralPaths();
+}
+
+bool DBStrata::StartSpaceRecovery(const Status& error) {
+  db_->mutex_.AssertHeld();
+  SstFileManagerImpl* const manager = ManagerOf(db_->immutable_db_options_);
+  if (!FindSeveralPaths()) {
     return false;
   }
   if (error.severity() == Status::Severity::kSoftError) {
