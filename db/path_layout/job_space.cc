@@ -127,6 +127,27 @@ void CompactionSpace::AddInput(int level, uint64_t size,
   }
 }
 
+std::set<std::string> LayoutDirectories(const std::vector<DbPath>& cf_paths,
+                                        const MutableCFOptions& options,
+                                        int num_levels) {
+  std::set<std::string> result;
+  if (!PathLayout::HasSstLayout(options)) {
+    for (const DbPath& path : cf_paths) {
+      result.insert(path.path);
+    }
+  }
+  for (int level = 0; level < num_levels; ++level) {
+    result.insert(PathLayout::Directory(
+        cf_paths, PathLayout::SstPathIdOr(options, level, /*otherwise=*/0)));
+    if (options.enable_blob_files &&
+        level >= options.blob_file_starting_level) {
+      result.insert(PathLayout::Directory(
+          cf_paths, PathLayout::BlobPathId(options, level)));
+    }
+  }
+  return result;
+}
+
 std::map<std::string, uint64_t> CompactionOutputBytes(
     const Compaction& compaction) {
   if (compaction.deletion_compaction()) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -94,6 +95,13 @@ class CompactionSpace {
   uint64_t sst_bytes_ = 0;
   uint64_t blob_bytes_ = 0;
 };
+
+// Returns the directories to which flushes and compactions with these options
+// write SST and blob files: those of all levels, whether they have files or
+// not. Without a layout of SST files these are all paths.
+std::set<std::string> LayoutDirectories(const std::vector<DbPath>& cf_paths,
+                                        const MutableCFOptions& options,
+                                        int num_levels);
 
 // Returns the bytes that the compaction may write in each directory; none if it
 // only deletes files. A compaction that moves files writes nothing, but counts

@@ -3,6 +3,7 @@
 
 #include "db/path_layout/job_space.h"
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -185,6 +186,25 @@ TEST(CompactionSpaceTest, WithoutBlobFilesValuesGoToSstFiles) {
   space.AddInput(0, 10, /*blob_path_mask=*/2);
   EXPECT_EQ(space.sst_bytes(), 320);
   EXPECT_EQ(space.blob_bytes(), 0);
+}
+
+TEST(LayoutDirectoriesTest, DirectoriesOfAllLevelsCount) {
+  using Names = std::set<std::string>;
+  const std::vector<DbPath> paths = {{"/a", 0}, {"/b", 0}, {"/c", 0}};
+  MutableCFOptions options = FamilyOptions();
+  EXPECT_EQ(LayoutDirectories(paths, options, 4), (Names{"/a", "/b", "/c"}));
+  options.level_sst_path_ids = {0};
+  EXPECT_EQ(LayoutDirectories(paths, options, 4), (Names{"/a"}));
+  options.level_sst_path_ids = {0, 0, 1};
+  EXPECT_EQ(LayoutDirectories(paths, options, 2), (Names{"/a"}));
+  EXPECT_EQ(LayoutDirectories(paths, options, 3), (Names{"/a", "/b"}));
+  options.level_sst_path_ids = {0};
+  options.level_blob_path_ids = {2, 1};
+  EXPECT_EQ(LayoutDirectories(paths, options, 4), (Names{"/a", "/b", "/c"}));
+  options.blob_file_starting_level = 1;
+  EXPECT_EQ(LayoutDirectories(paths, options, 4), (Names{"/a", "/b"}));
+  options.enable_blob_files = false;
+  EXPECT_EQ(LayoutDirectories(paths, options, 4), (Names{"/a"}));
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -474,6 +474,68 @@ TEST_F(DBSpaceRecoveryTest, DroppedFamilyNeedsNoPath) {
   ExpectValues(0, 10);
 }
 
+// The same for the error of a compaction.
+TEST_F(DBSpaceRecoveryTest, ChangedLayoutChangesThePathsOfCompactions) {
+  UseLayout({0, 1}, {0, 1});
+  CompactTwoFiles();
+  Open();
+  ASSERT_NO_FATAL_FAILURE(FailCompaction());
+  const int num_created = fs_->NumCreated(slow_);
+  // The full path is still the one of other levels' files.
+  ASSERT_OK(db_->SetOptions({{"level_sst_path_ids", "0:0:1"}}));
+  ExpectNoRecovery();
+  ASSERT_OK(db_->SetOptions(
+      {{"level_sst_path_ids", "0"}, {"level_blob_path_ids", "0"}}));
+  ExpectRecovery();
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  ASSERT_OK(BgError());
+  EXPECT_LT(NumTableFilesAtLevel(0), 2);
+  EXPECT_GT(NumTableFilesAtLevel(1), 0);
+  EXPECT_EQ(fs_->NumCreated(slow_), num_created);
+  EXPECT_EQ(num_recoveries_, 1);
+  ExpectValues(0, 80);
+}
+
+TEST_F(DBSpaceRecoveryTest, DroppedFamilyNeedsNoPathOfCompactions) {
+  UseLayout({0, 1}, {0, 1});
+  CompactTwoFiles();
+  Open();
+  ColumnFamilyHandle* family = nullptr;
+  ASSERT_OK(db_->CreateColumnFamily(options_, "dropped", &family));
+  ASSERT_NO_FATAL_FAILURE(FailCompaction(family));
+  ExpectNoRecovery();
+  // Another family still has the full path.
+  ASSERT_OK(db_->DropColumnFamily(family));
+  ExpectRecovery();
+  ASSERT_OK(db_->DestroyColumnFamilyHandle(family));
+  PutValues(0, 10);
+  ASSERT_OK(Flush());
+  ExpectValues(0, 10);
+  EXPECT_EQ(num_recoveries_, 1);
+}
+
+// Resume() gives the compaction up if it is not to begin again.
+TEST_F(DBSpaceRecoveryTest, ResumeEndsTheErrorOfACompaction) {
+  UseLayout({0, 1}, {0, 1});
+  CompactTwoFiles();
+  Open();
+  ASSERT_NO_FATAL_FAILURE(FailCompaction());
+  ASSERT_OK(db_->SetOptions({{"disable_auto_compactions", "true"}}));
+  ExpectNoRecovery();
+  EXPECT_EQ(num_recoveries_, 0);
+  ASSERT_OK(db_->Resume());
+  ExpectRecovery();
+  EXPECT_EQ(num_recoveries_, 1);
+  // If it is, it fails again while the path is full.
+  ASSERT_OK(db_->SetOptions({{"disable_auto_compactions", "false"}}));
+  ASSERT_TRUE(WaitUntil([&] { return !BgError().ok(); }));
+  EXPECT_EQ(BgError().severity(), Status::Severity::kSoftError);
+  ExpectNoRecovery();
+  fs_->SetFree(slow_, kPlenty);
+  ExpectRecovery();
+  ExpectValues(0, 80);
+}
+
 // A DB that was opened with one path gets a column family on another one.
 TEST_F(DBSpaceRecoveryTest, LaterFamilyBringsItsPaths) {
   options_.cf_paths.clear();

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -376,6 +377,11 @@ class DBStrata {
   // Has the recovery from the background error done when there is room.
   // Returns false if the DB has one path. Held.
   bool StartSpaceRecovery(const Status& error);
+  // Lets the DB recover from the error of a compaction although the paths of
+  // its outputs may lack room, and compactions begin again: what Resume() does
+  // beside a recovery that has not stopped background work. Does not wait.
+  // Held.
+  void ForgetFailedOutputs();
   // Ends that, and waits for a recovery that is under way. Returns true if the
   // DB was to recover. Not held.
   bool CancelSpaceRecovery();
@@ -574,6 +580,9 @@ class DBStrata {
   uint64_t AddFlushNeeds(bool are_required, SpaceNeeds* needs);
   // The same, and what else the recovery from the background error needs. Held.
   uint64_t AddRecoveryNeeds(const Status& error, SpaceNeeds* needs);
+  // Adds those of failed_outputs_ that compactions still write: their column
+  // families exist, and have layouts with the directories. Held.
+  void AddFailedOutputs(SpaceNeeds* needs);
   // Returns NoSpace if the outputs of a compaction have no room. Held.
   Status CheckOutputRoom(const SpaceReservations::Bytes& outputs);
 
@@ -606,8 +615,9 @@ class DBStrata {
   BackgroundJobScheduler scheduler_{background_job_host_.get()};
   WriteStallRelease write_stall_release_;
   bool has_several_paths_ = false;
-  // What compactions had reserved when one of them found no space.
-  SpaceReservations::Bytes failed_outputs_;
+  // What the compactions of each column family, by its id, had reserved when
+  // one of them found no space.
+  std::map<uint32_t, SpaceReservations::Bytes> failed_outputs_;
   std::unique_ptr<SpaceRecovery::Client> space_recovery_client_;
 
   // Outlives the files of DBImpl::logs_.

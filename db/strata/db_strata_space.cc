@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cassert>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -182,7 +183,10 @@ bool DBStrata::StartSpaceRecovery(const Status& error) {
   }
   if (error.severity() == Status::Severity::kSoftError) {
     // Those of the compaction that has failed are among them.
-    failed_outputs_ = manager->space_reservations()->Of(this);
+    failed_outputs_.clear();
+    for (const ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
+      failed_outputs_[cfd->GetID()] = manager->space_reservations()->Of(cfd);
+    }
   }
   if (space_recovery_client_ == nullptr) {
     space_recovery_client_ = std::make_unique<SpaceRecoveryClient>(this);
@@ -206,12 +210,45 @@ uint64_t DBStrata::AddRecoveryNeeds(const Status& error, SpaceNeeds* needs) {
   db_->mutex_.AssertHeld();
   const uint64_t unflushed = AddFlushNeeds(/*are_required=*/true, needs);
   if (error.severity() == Status::Severity::kSoftError) {
-    for (const auto& [directory, bytes] : failed_outputs_) {
-      needs->Write(directory, bytes);
-      needs->Require(directory);
-    }
+    AddFailedOutputs(needs);
   }
   return unflushed;
+}
+
+void DBStrata::AddFailedOutputs(SpaceNeeds* needs) {
+  db_->mutex_.AssertHeld();
+  for (const auto& [family_id, outputs] : failed_outputs_) {
+    ColumnFamilyData* const cfd =
+        db_->versions_->GetColumnFamilySet()->GetColumnFamily(family_id);
+    if (cfd == nullptr || cfd->IsDropped()) {
+      continue;
+    }
+    // If the layout has changed, the next compaction writes elsewhere.
+    const std::set<std::string> used = LayoutDirectories(
+        cfd->ioptions().cf_paths, cfd->GetLatestMutableCFOptions(),
+        cfd->NumberLevels());
+    for (const auto& [directory, bytes] : outputs) {
+      if (used.count(directory) > 0) {
+        needs->Write(directory, bytes);
+        needs->Require(directory);
+      }
+    }
+  }
+}
+
+void DBStrata::ForgetFailedOutputs() {
+  db_->mutex_.AssertHeld();
+  const Status error = db_->error_handler_.GetBGError();
+  if (db_->shutdown_initiated_ || !IsLackOfSpace(error) ||
+      error.severity() != Status::Severity::kSoftError ||
+      !db_->error_handler_.IsRecoveryInProgress() ||
+      space_recovery_client_ == nullptr) {
+    return;
+  }
+  failed_outputs_.clear();
+  ManagerOf(db_->immutable_db_options_)
+      ->space_recovery()
+      ->Start(space_recovery_client_.get());
 }
 
 uint64_t DBStrata::AddFlushNeeds(bool are_required, SpaceNeeds* needs) {
@@ -273,7 +310,8 @@ bool DBStrata::ReserveSpace(Compaction* compaction, const Status& bg_error,
       return false;
     }
   }
-  compaction->SetSpaceReservation(reservations->Reserve(this, outputs));
+  compaction->SetSpaceReservation(
+      reservations->Reserve(compaction->column_family_data(), outputs));
   return true;
 }
 

@@ -23,6 +23,8 @@ void SpaceRecovery::Start(Client* client) {
   const auto entry = Find(client);
   if (entry != waiting_.end()) {
     entry->is_started = true;
+    entry->due_micros = 0;
+    changed_.SignalAll();
     return;
   }
   waiting_.push_back({client});

@@ -18,10 +18,10 @@ class SystemClock;
 // of space. Each SstFileManager has one. The SstFileManager itself does that
 // for databases with one path.
 //
-// A database is tried when it begins to wait, and then every five seconds. One
-// thread tries the databases, one at a time, so that no two of them take the
-// same free bytes for theirs. A database that cannot recover does not keep
-// others, whose devices have room, from being tried.
+// A database is tried when it begins to wait, when it asks for it, and then
+// every five seconds. One thread tries the databases, one at a time, so that no
+// two of them take the same free bytes for theirs. A database that cannot
+// recover does not keep others, whose devices have room, from being tried.
 //
 // Invariants:
 // 1. A client is tried until it is done, it is canceled, or the object is
@@ -51,7 +51,8 @@ class SpaceRecovery {
   SpaceRecovery(const SpaceRecovery&) = delete;
   SpaceRecovery& operator=(const SpaceRecovery&) = delete;
 
-  // Adds a client that has to wait for space, if it is not waiting yet.
+  // Adds a client that has to wait for space. If it is waiting already, it is
+  // tried at once, or, if it is being tried, once more after five seconds.
   void Start(Client* client);
   // Removes the client. Returns false if it did not wait. Waits for the end of
   // Try(), so the caller must not hold a lock that the client takes.

@@ -118,6 +118,22 @@ TEST_F(SpaceRecoveryTest, ErrorDuringARecoveryIsNotLost) {
   EXPECT_EQ(client.num_tries, 2);
 }
 
+TEST_F(SpaceRecoveryTest, StartOfAWaitingClientHasItTriedAtOnce) {
+  EnableCallBack("SpaceRecovery::TryOne:Tried", [](void* retry_micros) {
+    *static_cast<uint64_t*>(retry_micros) = uint64_t{3600} * 1000 * 1000;
+  });
+  TestClient client(
+      [](int number) { return number < 3 ? Outcome::kAgain : Outcome::kDone; });
+  for (int i = 1; i <= 3; ++i) {
+    recovery_.Start(&client);
+    ASSERT_TRUE(WaitUntil([&] { return client.num_tries == i; }));
+    // The attempt has ended altogether.
+    WaitForAnother();
+    EXPECT_EQ(client.num_tries, i);
+  }
+  EXPECT_FALSE(recovery_.Cancel(&client));
+}
+
 TEST_F(SpaceRecoveryTest, CancelWaitsForTheAttempt) {
   std::atomic<bool> is_trying{false};
   std::atomic<bool> cancels{false};

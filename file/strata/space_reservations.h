@@ -56,12 +56,12 @@ class SpaceReservations {
   SpaceReservations(const SpaceReservations&) = delete;
   SpaceReservations& operator=(const SpaceReservations&) = delete;
 
-  // owner: the database of the job.
+  // owner: the column family of the job.
   std::unique_ptr<Reservation> Reserve(const void* owner, const Bytes& bytes);
 
   // Returns what is reserved by all databases.
   Bytes All() const;
-  // Returns what is reserved by one database.
+  // Returns what is reserved by one column family.
   Bytes Of(const void* owner) const;
 
  private:

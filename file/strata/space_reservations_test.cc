@@ -16,10 +16,10 @@ using Bytes = SpaceReservations::Bytes;
 
 TEST(SpaceReservationsTest, ReservationsCountUntilTheyAreDestroyed) {
   SpaceReservations reservations;
-  const int db = 0;
+  const int family = 0;
   EXPECT_EQ(reservations.All(), Bytes());
-  auto first = reservations.Reserve(&db, {{"/a", 1}, {"/b", 2}});
-  auto second = reservations.Reserve(&db, {{"/b", 4}});
+  auto first = reservations.Reserve(&family, {{"/a", 1}, {"/b", 2}});
+  auto second = reservations.Reserve(&family, {{"/b", 4}});
   EXPECT_EQ(reservations.All(), (Bytes{{"/a", 1}, {"/b", 6}}));
   first.reset();
   EXPECT_EQ(reservations.All(), (Bytes{{"/b", 4}}));
@@ -27,22 +27,22 @@ TEST(SpaceReservationsTest, ReservationsCountUntilTheyAreDestroyed) {
   EXPECT_EQ(reservations.All(), Bytes());
 }
 
-TEST(SpaceReservationsTest, DatabasesAreToldApart) {
+TEST(SpaceReservationsTest, FamiliesAreToldApart) {
   SpaceReservations reservations;
-  const int db1 = 1;
-  const int db2 = 2;
-  const auto first = reservations.Reserve(&db1, {{"/a", 1}});
-  const auto second = reservations.Reserve(&db2, {{"/a", 2}, {"/b", 3}});
-  EXPECT_EQ(reservations.Of(&db1), (Bytes{{"/a", 1}}));
-  EXPECT_EQ(reservations.Of(&db2), (Bytes{{"/a", 2}, {"/b", 3}}));
+  const int family1 = 1;
+  const int family2 = 2;
+  const auto first = reservations.Reserve(&family1, {{"/a", 1}});
+  const auto second = reservations.Reserve(&family2, {{"/a", 2}, {"/b", 3}});
+  EXPECT_EQ(reservations.Of(&family1), (Bytes{{"/a", 1}}));
+  EXPECT_EQ(reservations.Of(&family2), (Bytes{{"/a", 2}, {"/b", 3}}));
   EXPECT_EQ(reservations.All(), (Bytes{{"/a", 3}, {"/b", 3}}));
 }
 
 TEST(SpaceReservationsTest, JobMayWriteNothing) {
   SpaceReservations reservations;
-  const int db = 0;
-  const auto reservation = reservations.Reserve(&db, {});
-  EXPECT_EQ(reservations.Of(&db), Bytes());
+  const int family = 0;
+  const auto reservation = reservations.Reserve(&family, {});
+  EXPECT_EQ(reservations.Of(&family), Bytes());
 }
 
 }  // namespace ROCKSDB_NAMESPACE
