@@ -724,6 +724,8 @@ TEST_F(DBSpaceRecoveryTest, NoRecoveryBeginsInClose) {
     ASSERT_OK(
         DestroyDB(dbname_, options_,
                   {{kDefaultColumnFamilyName, options_}, {"later", options}}));
+    // The fixture destroys the DB in it once more.
+    ASSERT_OK(env_->CreateDirIfMissing(dbname_));
   }
 }
 
