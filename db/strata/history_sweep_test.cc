@@ -410,6 +410,9 @@ TEST_F(HistorySweepJudgeTest, NamesOfFilesAreFoundInMessages) {
   ASSERT_TRUE(HistorySweepJudge::NamesFile("The file MANIFEST-000005."));
   ASSERT_TRUE(HistorySweepJudge::NamesFile("CURRENT: no newline"));
   ASSERT_TRUE(HistorySweepJudge::NamesFile("no blob file #7"));
+  ASSERT_TRUE(HistorySweepJudge::NamesFile(
+      "Path id 1 of column family default is missing: the directory /a/p1 has "
+      "none of its files"));
   ASSERT_FALSE(HistorySweepJudge::NamesFile(""));
   ASSERT_FALSE(HistorySweepJudge::NamesFile("Corruption: block checksum # x"));
 }

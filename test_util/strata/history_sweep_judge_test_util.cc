@@ -40,6 +40,9 @@ bool IsDispensable(FileType type) {
 }  // namespace
 
 bool HistorySweepJudge::NamesFile(const std::string& text) {
+  if (text.find(" is missing: the directory /") != std::string::npos) {
+    return true;
+  }
   std::string word;
   for (const char ch : text + " ") {
     if (isalnum(static_cast<unsigned char>(ch)) != 0 || ch == '-' ||

@@ -55,7 +55,8 @@ class HistorySweepJudge {
   // may_refuse: a refusal is right if it names a file.
   HistorySweepOutcome JudgeRefusal(const Status& s, bool may_refuse);
 
-  // Returns true if the text names a file of a DB.
+  // Returns true if the text names a file of a DB, or a path that has lost its
+  // files, with its directory (MissingPathCheck).
   static bool NamesFile(const std::string& text);
 
  private:
