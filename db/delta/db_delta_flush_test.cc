@@ -342,9 +342,9 @@ TEST_F(DBDeltaFlushTest, RecoveryNeedsNoRoomInTheBlockCache) {
 }
 
 // RocksDB's table reader opens without a filter if the block cache has no room
-// for it. The reader of a delta file serves all later reads and flushes. It
-// reads its filter past the cache then: without it, a flush would take all keys
-// of its range for keys of the store.
+// for it. The reader of a delta file serves all later reads and flushes, so it
+// reads the filter past the cache. Without the filter, a flush would take all
+// keys in the range of the file for keys of the store.
 TEST_F(DBDeltaFlushTest, ReadersNeedNoRoomForTheirFilterInTheBlockCache) {
   Options options = DeltaOptions();
   options.disable_auto_compactions = true;

@@ -231,7 +231,7 @@ class MissingPathTest : public DBTestBase {
   const std::string away_;
   std::shared_ptr<BrokenPathFS> fs_;
   std::unique_ptr<Env> broken_env_;
-  // Of the last DescribeSecond(): the message, and the files.
+  // The last DescribeSecond() has set the message and the files.
   std::string what_;
   std::vector<std::string> files_;
 };

@@ -60,8 +60,8 @@ bool NamesPath(const std::string& text, const std::string& directory) {
   return false;
 }
 
-// The name as messages have it, without slashes at the end: file names are made
-// of the spelling in the options.
+// The name as messages have it, without slashes at the end. File names begin
+// with the spelling in the options.
 std::string WithoutSlashes(std::string name) {
   while (name.size() > 1 && name.back() == '/') {
     name.pop_back();

@@ -188,8 +188,8 @@ class DBSpaceRecoveryTest : public DBTestBase {
     ASSERT_TRUE(WaitUntil([&] { return BgError().ok(); }));
   }
 
-  // Leaves a DB that a flush of the keys 0 to 9 has stopped, because the device
-  // of the blob files is full.
+  // Leaves a DB that a flush of the keys 0 to 9 has stopped, because the blob
+  // files' device is full.
   void StopByFullBlobPath() {
     Open();
     PutValues(0, 10);

@@ -79,10 +79,10 @@ class DBStrata {
   // ---- Paths. Held.
 
   // Creates the directories of an open with several paths, and those of WALs;
-  // does nothing with one path, for which DBImpl::Open() creates them. An open
-  // of an existing database calls it when MissingPathCheck has found the files
-  // of the MANIFEST: a directory that is empty in place of the device that is
-  // missing would hide that.
+  // does nothing with one path, for which DBImpl::Open() creates them. If the
+  // database exists, the open calls it when MissingPathCheck has found the
+  // MANIFEST's files: an empty directory in place of a missing device would
+  // hide that the device is missing.
   Status CreatePaths(const OpenPaths& paths);
   // Returns s, the error of an attempt to list the directory, with its path.
   // REQUIRES: the MANIFEST has been read
@@ -386,8 +386,8 @@ class DBStrata {
   // DB was to recover. Not held.
   bool CancelSpaceRecovery();
   // Reserves what the compaction writes until it is destroyed. Returns false,
-  // and reserves nothing, if the DB has had no space (bg_error) and the paths
-  // of the outputs lack room. Held. REQUIRES: has_several_paths()
+  // and reserves nothing, if the DB has had no space (bg_error) and the output
+  // paths lack room. Held. REQUIRES: has_several_paths()
   bool ReserveSpace(Compaction* compaction, const Status& bg_error,
                     LogBuffer* log_buffer);
 

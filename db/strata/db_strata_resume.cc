@@ -21,8 +21,8 @@ void DBStrata::WaitForJobsBeforeRecovery() {
   DropQueuedFlushes();
   ++num_waiting_recoveries_;
   // A manual recovery lets background work go on, so an atomic flush does not
-  // take the error for a reason to give up. But if it waits for the memtables
-  // of a flush that has failed, the recovery is what flushes them.
+  // take the error for a reason to give up. But it may wait for memtables whose
+  // flush has failed, and only the recovery flushes them.
   db_->atomic_flush_install_cv_.SignalAll();
   db_->WaitForBackgroundWork();
   --num_waiting_recoveries_;
