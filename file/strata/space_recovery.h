@@ -14,9 +14,9 @@ namespace ROCKSDB_NAMESPACE {
 
 class SystemClock;
 
-// Tries again and again to let databases with several paths recover from a lack
-// of space. Each SstFileManager has one. The SstFileManager itself does that
-// for databases with one path.
+// Recovers databases with several paths from a lack of space, and tries until
+// there is room. Each SstFileManager has one SpaceRecovery. The SstFileManager
+// itself recovers databases with one path.
 //
 // A database is tried when it begins to wait, when it asks for it, and then
 // every five seconds. One thread tries the databases, one at a time, so that no
