@@ -78,6 +78,22 @@ class DBDeltaFilterTest : public DeltaDBTestBase {
     return options;
   }
 
+  // Leaves a DB with an operand of "a", whose base value is "x", in a bucket. A
+  // compaction has shown the value to the filter of the options, so the fold of
+  // the operand is wished.
+  void OpenWithWish(const Options& options) {
+    Options without_filter = options;
+    without_filter.compaction_filter = nullptr;
+    DestroyAndReopen(without_filter);
+    ASSERT_OK(Put("a", "x"));
+    ASSERT_OK(Flush());
+    ASSERT_OK(Merge("a", "1"));
+    ASSERT_OK(ForceCompaction());
+    ASSERT_EQ(1, Stat("buckets"));
+    Reopen(options);
+    CompactFiles();
+  }
+
   // Compacts all SST files, or those with keys up to `end`. As the range has a
   // bound, delta files are not folded first.
   void CompactFiles(const Slice* end = nullptr) {
@@ -362,17 +378,9 @@ TEST_F(DBDeltaFilterTest, FoldThatWasGivenUpIsNotRepeatedAtOnce) {
     last_options_.env = env_;
   });
   const ValueFilter filter(RemoveX);
-  Options options = FilterOptions(nullptr);
+  Options options = FilterOptions(&filter);
   options.env = env.get();
-  DestroyAndReopen(options);
-  ASSERT_OK(Put("a", "x"));
-  ASSERT_OK(Flush());
-  ASSERT_OK(Merge("a", "1"));
-  ASSERT_OK(ForceCompaction());
-  ASSERT_EQ(1, Stat("buckets"));
-  options.compaction_filter = &filter;
-  Reopen(options);
-  CompactFiles();
+  ASSERT_NO_FATAL_FAILURE(OpenWithWish(options));
   std::atomic<int> num_folds{0};
   EnableCallBack("DeltaFoldCommit::Write:Validated", [&](void* arg) {
     if (++num_folds == 1) {
@@ -407,17 +415,9 @@ TEST_F(DBDeltaFilterTest, FoldThatWasGivenUpIsNotRepeatedAtOnce) {
 // wait for one. Wished keys are folded when the DB has recovered.
 TEST_F(DBDeltaFilterTest, WishesAreTakenUpAfterARecovery) {
   const ValueFilter filter(RemoveX);
-  Options options = FilterOptions(nullptr);
+  Options options = FilterOptions(&filter);
   options.max_bgerror_resume_count = 0;
-  DestroyAndReopen(options);
-  ASSERT_OK(Put("a", "x"));
-  ASSERT_OK(Flush());
-  ASSERT_OK(Merge("a", "1"));
-  ASSERT_OK(ForceCompaction());
-  ASSERT_EQ(1, Stat("buckets"));
-  options.compaction_filter = &filter;
-  Reopen(options);
-  CompactFiles();
+  ASSERT_NO_FATAL_FAILURE(OpenWithWish(options));
   EnableCallBackOnce("FlushJob::WriteLevel0Table:s", [](void* status) {
     *static_cast<Status*>(status) = RetryableError();
   });

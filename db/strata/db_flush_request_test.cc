@@ -54,6 +54,31 @@ class DBFlushRequestTest : public StrataDBTestBase {
     return options;
   }
 
+  // Flushes "a", and requests a flush of "b" meanwhile, which has reached the
+  // sync point `waits` before the first one ends. Listeners hear of the first
+  // one by `call`.
+  void FlushWhileAnotherWaits(const std::string& waits,
+                              const std::shared_ptr<BoundedCall>& call) {
+    EventCount waiting;
+    EnableCallBackOnce(waits, [&](void*) { waiting.Add(); });
+    EnableCallBackOnce("BuildTable:BeforeFinishBuildTable", [&](void*) {
+      ASSERT_OK(Put("b", "value"));
+      FlushOptions flush_options;
+      flush_options.wait = false;
+      flush_options.allow_write_stall = true;
+      ASSERT_OK(db_->Flush(flush_options));
+      EXPECT_TRUE(waiting.WaitFor(1));
+    });
+    ASSERT_OK(Put("a", "value"));
+    ASSERT_OK(db_->Flush(FlushOptions()));
+    ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+    DisableCallBacks();
+    ASSERT_TRUE(call->Join());
+    EXPECT_EQ(NumImmutable(), "0");
+    EXPECT_EQ(Get("a"), "value");
+    EXPECT_EQ(Get("b"), "value");
+  }
+
   std::string NumImmutable() {
     std::string property;
     EXPECT_TRUE(db_->GetProperty("rocksdb.num-immutable-mem-table", &property));
@@ -145,25 +170,8 @@ TEST_F(DBFlushRequestTest, ListenerMayWaitForAnAtomicFlushThatInstallsLater) {
   options.atomic_flush = true;
   options.listeners = {std::make_shared<FlushEndListener>(call)};
   DestroyAndReopen(options);
-  EventCount waiting;
-  EnableCallBackOnce("DBImpl::AtomicFlushMemTablesToOutputFiles:WaitCV",
-                     [&](void*) { waiting.Add(); });
-  EnableCallBackOnce("BuildTable:BeforeFinishBuildTable", [&](void*) {
-    ASSERT_OK(Put("b", "value"));
-    FlushOptions flush_options;
-    flush_options.wait = false;
-    flush_options.allow_write_stall = true;
-    ASSERT_OK(db_->Flush(flush_options));
-    EXPECT_TRUE(waiting.WaitFor(1));
-  });
-  ASSERT_OK(Put("a", "value"));
-  ASSERT_OK(db_->Flush(FlushOptions()));
-  ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
-  DisableCallBacks();
-  ASSERT_TRUE(call->Join());
-  EXPECT_EQ(NumImmutable(), "0");
-  EXPECT_EQ(Get("a"), "value");
-  EXPECT_EQ(Get("b"), "value");
+  FlushWhileAnotherWaits("DBImpl::AtomicFlushMemTablesToOutputFiles:WaitCV",
+                         call);
 }
 
 // The same with a flush that was requested before the first one had ended, and
@@ -175,25 +183,8 @@ TEST_F(DBFlushRequestTest, ListenerMayWaitForAFlushThatHasWaited) {
       const auto call = std::make_shared<BoundedCall>(
           [this] { ASSERT_OK(dbfull()->TEST_WaitForFlushMemTable()); });
       DestroyAndReopen(OrderedOptions(has_map, atomic_flush, call));
-      EventCount parked;
-      EnableCallBackOnce("FlushOrderGate::Park:Parked",
-                         [&](void*) { parked.Add(); });
-      EnableCallBackOnce("BuildTable:BeforeFinishBuildTable", [&](void*) {
-        ASSERT_OK(Put("b", "value"));
-        FlushOptions flush_options;
-        flush_options.wait = false;
-        flush_options.allow_write_stall = true;
-        ASSERT_OK(db_->Flush(flush_options));
-        EXPECT_TRUE(parked.WaitFor(1));
-      });
-      ASSERT_OK(Put("a", "value"));
-      ASSERT_OK(db_->Flush(FlushOptions()));
-      ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
-      DisableCallBacks();
-      ASSERT_TRUE(call->Join());
-      EXPECT_EQ(NumImmutable(), "0");
-      EXPECT_EQ(Get("a"), "value");
-      EXPECT_EQ(Get("b"), "value");
+      ASSERT_NO_FATAL_FAILURE(
+          FlushWhileAnotherWaits("FlushOrderGate::Park:Parked", call));
     }
   }
 }

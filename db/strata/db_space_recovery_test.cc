@@ -188,6 +188,18 @@ class DBSpaceRecoveryTest : public DBTestBase {
     ASSERT_TRUE(WaitUntil([&] { return BgError().ok(); }));
   }
 
+  // Makes room in a DB that does not recover by itself, and resumes it. A flush
+  // of the keys 0 to 9 has stopped it.
+  void ResumeByHand() {
+    EXPECT_FALSE(dbfull()->TEST_IsRecoveryInProgress());
+    fs_->SetFree(slow_, kPlenty);
+    EXPECT_FALSE(BgError().ok());
+    ASSERT_OK(db_->Resume());
+    ASSERT_OK(Flush());
+    ExpectValues(0, 10);
+    EXPECT_EQ(num_tries_, 0);
+  }
+
   // Leaves a DB that a flush of the keys 0 to 9 has stopped, because the blob
   // files' device is full.
   void StopByFullBlobPath() {
@@ -732,13 +744,7 @@ TEST_F(DBSpaceRecoveryTest, NoRecoveryBeginsInClose) {
 TEST_F(DBSpaceRecoveryTest, WithoutAnSstFileManagerTheUserResumes) {
   options_.sst_file_manager.reset();
   ASSERT_NO_FATAL_FAILURE(StopByFullBlobPath());
-  EXPECT_FALSE(dbfull()->TEST_IsRecoveryInProgress());
-  fs_->SetFree(slow_, kPlenty);
-  EXPECT_FALSE(BgError().ok());
-  ASSERT_OK(db_->Resume());
-  ASSERT_OK(Flush());
-  ExpectValues(0, 10);
-  EXPECT_EQ(num_tries_, 0);
+  ResumeByHand();
 }
 
 TEST_F(DBSpaceRecoveryTest, WithoutFreeSpaceTheUserResumes) {
@@ -750,13 +756,7 @@ TEST_F(DBSpaceRecoveryTest, WithoutFreeSpaceTheUserResumes) {
     PutValues(0, 10);
     fs_->SetFree(slow_, 500);
     ASSERT_TRUE(Flush().IsNoSpace());
-    EXPECT_FALSE(dbfull()->TEST_IsRecoveryInProgress());
-    fs_->SetFree(slow_, kPlenty);
-    EXPECT_FALSE(BgError().ok());
-    ASSERT_OK(db_->Resume());
-    ASSERT_OK(Flush());
-    ExpectValues(0, 10);
-    EXPECT_EQ(num_tries_, 0);
+    ASSERT_NO_FATAL_FAILURE(ResumeByHand());
   }
 }
 
