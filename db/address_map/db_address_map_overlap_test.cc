@@ -831,6 +831,83 @@ TEST_P(DBAddressMapOverlapTest, FixedSequenceHidesLaterRangeDeletions) {
   }
 }
 
+// The same for lookups of one key. The key exists at every moment, because it
+// is deleted and written in one step.
+TEST_P(DBAddressMapOverlapTest, FixedSequenceOfOneKeyHidesLaterDeletions) {
+  const Options options = MapOptions();
+  const auto replace_by_batch = [&] {
+    WriteBatch batch;
+    EXPECT_OK(batch.DeleteRange("a", "z"));
+    EXPECT_OK(batch.Put("k", "new"));
+    EXPECT_OK(db_->Write(WriteOptions(), &batch));
+    EXPECT_OK(Flush());
+  };
+  const auto replace_by_ingestion = [&] {
+    const std::string file = dbname_ + "_ingested.sst";
+    SstFileWriter writer(EnvOptions(), options);
+    EXPECT_OK(writer.Open(file));
+    EXPECT_OK(writer.DeleteRange("a", "z"));
+    EXPECT_OK(writer.Put("k", "new"));
+    EXPECT_OK(writer.Finish());
+    EXPECT_OK(db_->IngestExternalFile({file}, IngestExternalFileOptions()));
+    EXPECT_OK(env_->DeleteFile(file));
+  };
+  const auto in_another_thread = [](const std::function<void()>& fn) {
+    std::thread(fn).join();
+  };
+  for (const auto& replace : {std::function<void()>(replace_by_batch),
+                              std::function<void()>(replace_by_ingestion)}) {
+    DestroyAndReopen(options);
+    ASSERT_OK(Put("k", "old"));
+    ASSERT_OK(Flush());
+    // A callback counts operands, so this lookup has a fixed sequence number
+    // from the start.
+    auto reached = EnableCallBackOnce(
+        "MapPointRead::Start", [&](void*) { in_another_thread(replace); });
+    GetMergeOperandsOptions operands_options;
+    operands_options.expected_max_number_of_operands = 4;
+    operands_options.continue_cb = [](const Slice&) { return true; };
+    std::vector<PinnableSlice> operands(4);
+    int count = 0;
+    EXPECT_OK(db_->GetMergeOperands(ReadOptions(), db_->DefaultColumnFamily(),
+                                    "k", operands.data(), &operands_options,
+                                    &count));
+    DisableCallBacks();
+    EXPECT_TRUE(*reached);
+    EXPECT_EQ(count, 1);
+    EXPECT_EQ(operands[0], "old");
+    EXPECT_EQ(Get("k"), "new");
+
+    // A Get() has one after several restarts.
+    DestroyAndReopen(options);
+    std::string last = Long("0");
+    ASSERT_OK(Put("k", last));
+    ASSERT_OK(Flush());
+    int restarts = 0;
+    SyncPoint::GetInstance()->SetCallBack(
+        "MapPointRead::TakeDirect", [&](void*) {
+          if (restarts < MapPointRead::kMaxPlainAttempts) {
+            last = Long(std::to_string(++restarts));
+            in_another_thread([&] {
+              EXPECT_OK(Put("k", last));
+              EXPECT_OK(Flush());
+            });
+          }
+        });
+    bool is_fixed = false;
+    EnableCallBack("MapPointRead::Start", [&](void*) {
+      if (restarts == MapPointRead::kMaxPlainAttempts && !is_fixed) {
+        is_fixed = true;
+        in_another_thread(replace);
+      }
+    });
+    EXPECT_EQ(Get("k"), last);
+    DisableCallBacks();
+    EXPECT_TRUE(is_fixed);
+    EXPECT_EQ(Get("k"), "new");
+  }
+}
+
 }  // namespace ROCKSDB_NAMESPACE
 
 int main(int argc, char** argv) {

@@ -25,9 +25,10 @@ MapPointRead::MapPointRead(ColumnFamilyData* cfd, const Slice& user_key,
                            ImplicitSnapshotRegistry* bounds)
     : cfd_(cfd),
       blobs_(cfd->address_map_store()),
-      bounds_(bounds),
       user_key_(user_key),
-      read_options_(read_options) {
+      read_options_(read_options),
+      can_register_(bounds != nullptr),
+      implicit_snapshot_(read_options, bounds) {
   durable_ = read_options.read_tier == kPersistedTier;
   hash_ = blobs_->HashOf(user_key);
 }
@@ -73,8 +74,9 @@ void MapPointRead::Attach(const SuperVersion* super_version,
   max_covering_tombstone_seq_ = max_covering_tombstone_seq;
   // Jobs with a snapshot checker ignore bounds, so a read with a callback is
   // not protected.
-  protected_ = callback == nullptr && (is_bounded_ || bound_.registered() ||
-                                       read_options_.snapshot != nullptr);
+  protected_ =
+      callback == nullptr && (is_bounded_ || implicit_snapshot_.taken() ||
+                              read_options_.snapshot != nullptr);
   if (has_direct_ && IsVisible(direct_seq_)) {
     floor_ = direct_seq_ + 1;
   }

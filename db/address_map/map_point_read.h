@@ -9,7 +9,7 @@
 #include "db/address_map/address_map.h"
 #include "db/address_map/blob_file_slot_table.h"
 #include "db/dbformat.h"
-#include "db/strata/implicit_snapshot_registry.h"
+#include "db/strata/implicit_snapshot.h"
 #include "rocksdb/options.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
@@ -19,6 +19,7 @@ namespace ROCKSDB_NAMESPACE {
 
 class ColumnFamilyData;
 class AddressMapStore;
+class ImplicitSnapshotRegistry;
 class ReadCallback;
 struct FdWithKeyRange;
 struct SuperVersion;
@@ -87,9 +88,8 @@ class MapPointRead {
   // last_sequence: returns the newest visible sequence number.
   template <typename LastSequence>
   void Begin(const LastSequence& last_sequence) {
-    if (++attempts_ > kMaxPlainAttempts && bounds_ != nullptr &&
-        !bound_.registered()) {
-      bound_ = bounds_->Register(last_sequence);
+    if (++attempts_ > kMaxPlainAttempts && can_register_) {
+      implicit_snapshot_.Take(last_sequence);
     }
     Start();
   }
@@ -116,9 +116,16 @@ class MapPointRead {
   void BoundFromTheStart() { attempts_ = kMaxPlainAttempts; }
 
   // True if the caller must read at fixed_sequence() in place of the sequence
-  // number that it would use without a snapshot.
-  bool HasFixedSequence() const { return bound_.registered(); }
-  SequenceNumber fixed_sequence() const { return bound_.sequence(); }
+  // number that it would use without a snapshot. It must search the files with
+  // fixed_options() then: range deletions of SST files are read by the options'
+  // snapshot, and a newer one must not hide an entry.
+  bool HasFixedSequence() const { return implicit_snapshot_.taken(); }
+  SequenceNumber fixed_sequence() const {
+    return implicit_snapshot_.options().snapshot->GetSequenceNumber();
+  }
+  const ReadOptions& fixed_options() const {
+    return implicit_snapshot_.options();
+  }
 
   // Sets the state that this attempt reads.
   // sequence: sequence number to read at, that of the LookupKey.
@@ -200,7 +207,6 @@ class MapPointRead {
 
   ColumnFamilyData* const cfd_;
   AddressMapStore* const blobs_;
-  ImplicitSnapshotRegistry* const bounds_;
   const Slice user_key_;
   const ReadOptions& read_options_;
   // True for kPersistedTier, which skips memtables: only committed entries of
@@ -209,7 +215,8 @@ class MapPointRead {
 
   MapKeyHash hash_;
   int attempts_ = 0;
-  ImplicitSnapshotRegistry::ReadBound bound_;
+  const bool can_register_;
+  ImplicitSnapshot implicit_snapshot_;
   bool is_bounded_ = false;
 
   // Result of FindNewest(); nullptr if that was not called.

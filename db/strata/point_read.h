@@ -116,6 +116,15 @@ class PointRead {
     return map_.has_value() && map_->HasFixedSequence();
   }
   SequenceNumber fixed_sequence() const { return map_->fixed_sequence(); }
+  // The caller's ReadOptions for the search in the files.
+  // given: those of the constructor.
+  // callback: that of Attach(); a caller with one does not read at
+  //     fixed_sequence().
+  const ReadOptions& FileOptions(const ReadOptions& given,
+                                 const ReadCallback* callback) const {
+    return callback == nullptr && HasFixedSequence() ? map_->fixed_options()
+                                                     : given;
+  }
 
   // Sets the state that this attempt reads.
   // sequence: sequence number to read at, that of the LookupKey.
