@@ -15,13 +15,21 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Returns the maximum number of files that may wait in level 0.
+// Returns the number of files in level 0 from which on they are merged.
 size_t MaxFiles(const MutableCFOptions& options, size_t trigger) {
+  size_t most = std::numeric_limits<size_t>::max();
   // A negative trigger disables the slowdown.
-  const int slowdown = options.level0_slowdown_writes_trigger;
-  return slowdown < 0
-             ? std::numeric_limits<size_t>::max()
-             : std::max(trigger, static_cast<size_t>(slowdown) / 4 * 3);
+  if (const int slowdown = options.level0_slowdown_writes_trigger;
+      slowdown >= 0) {
+    most = static_cast<size_t>(slowdown) / 4 * 3;
+  }
+  // Only a compaction ends a stop of writes. DB::Flush() waits for one with
+  // one file less than the stop trigger. SetOptions() accepts a stop trigger
+  // below the slowdown trigger.
+  if (const int stop = options.level0_stop_writes_trigger; stop > 0) {
+    most = std::min(most, static_cast<size_t>(stop) - 1);
+  }
+  return std::max(trigger, most);
 }
 
 }  // namespace

@@ -31,8 +31,8 @@ struct MutableCFOptions;
 // all of level 0 with each flush or four, up to a twentieth of the base level.
 //
 // Level 0 has fewer files than the trigger in each tier. Before there are so
-// many files that writes are slowed down, files are merged regardless of their
-// sizes.
+// many files that writes are slowed down or stopped, files are merged
+// regardless of their sizes.
 //
 // When scans have paid for it (Level0Debt), level 0 is compacted into the base
 // level whatever its size is.

@@ -104,6 +104,28 @@ TEST_F(Level0MergeTest, ManyFilesAreMergedWhateverTheirSizes) {
   EXPECT_EQ(10u, Merged({1, 2, 4, 8, 16, 32, 64, 128, 256, 512}));
 }
 
+// SetOptions() accepts a stop trigger below the slowdown trigger. Files must be
+// due before writes stop, and before Flush() waits.
+TEST_F(Level0MergeTest, FilesAreMergedBeforeWritesStop) {
+  EXPECT_EQ(0u, Merged({10, 10, 10, 40}));
+  for (const int stop : {4, 5}) {
+    options_.level0_stop_writes_trigger = stop;
+    EXPECT_EQ(4u, Merged({10, 10, 10, 40}));
+    EXPECT_TRUE(is_due_);
+  }
+  options_.level0_stop_writes_trigger = 6;
+  EXPECT_EQ(0u, Merged({10, 10, 10, 40}));
+  EXPECT_EQ(4u, Merged({10, 10, 10, 40, 160}));
+  // Without a slowdown trigger only the stop trigger counts.
+  options_.level0_slowdown_writes_trigger = -1;
+  EXPECT_EQ(0u, Merged({10, 10, 10, 40}));
+  EXPECT_EQ(4u, Merged({10, 10, 10, 40, 160}));
+  // The compaction trigger takes precedence.
+  options_.level0_stop_writes_trigger = 2;
+  EXPECT_EQ(0u, Merged({10, 20, 40}));
+  EXPECT_EQ(4u, Merged({10, 20, 40, 80}));
+}
+
 TEST_F(Level0MergeTest, MergesThatRunAreStillDue) {
   EXPECT_EQ(0u, Merged({10, 10, 10, 40}));
   EXPECT_FALSE(is_due_);
@@ -238,6 +260,25 @@ TEST_F(DBLevel0MergeTest, MapHalvesTheBytesWrittenFromLevel0) {
 }
 
 // However small level 0 is, but not while a part of it is being compacted.
+TEST_F(DBLevel0MergeTest, WritesGoOnWithALoweredStopTrigger) {
+  Run(/*has_map=*/true);
+  ASSERT_OK(db_->SetOptions({{"level0_stop_writes_trigger", "4"}}));
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  WriteOptions write_options;
+  write_options.no_slowdown = true;
+  FlushOptions flush_options;
+  flush_options.allow_write_stall = true;
+  for (int round = 0; round < 12; ++round) {
+    for (int i = 0; i < 100; ++i) {
+      ASSERT_OK(db_->Put(write_options, Key(i * 100), Key(round)));
+    }
+    ASSERT_OK(db_->Flush(flush_options));
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+    ASSERT_LT(NumTableFilesAtLevel(0), 4);
+  }
+  ASSERT_EQ(Key(11), Get(Key(100)));
+}
+
 TEST_F(Level0MergeTest, GoesDownWhenScansHavePaid) {
   const auto decision = Decide({10, 10}, 100000, /*is_paid=*/true);
   EXPECT_EQ(decision.action, Action::kDown);
