@@ -1407,6 +1407,39 @@ TEST_F(DBBlobGcTest, FamiliesTakeTurns) {
   EXPECT_LT(order.find('0'), order.rfind('1')) << order;
 }
 
+// A collection that becomes due while the only job that may run belongs to
+// another family is not forgotten if that job fails.
+TEST_F(DBBlobGcTest, FailedJobMakesWayForOneThatWasRefused) {
+  Options options = GcOptions(0);
+  options.max_background_jobs = 1;
+  DestroyAndReopen(options);
+  CreateAndReopenWithCF({"dropped"}, options);
+  for (int round = 0; round < 2; ++round) {
+    for (int cf = 0; cf < 2; ++cf) {
+      for (int key = 0; key < kKeys; key += 1 + round) {
+        ASSERT_OK(Put(cf, Key(key), ValueOf(key, round)));
+      }
+      ASSERT_OK(Flush(cf));
+    }
+  }
+  Wait();
+  ASSERT_GT(Amplification(), 1.4);
+  const std::unordered_map<std::string, std::string> limited{
+      {"blob_gc_space_amp_limit", "1.1"}};
+  const auto reached =
+      EnableCallBackOnce("DBStrata::BackgroundBlobGc::Copy:Copied", [&](void*) {
+        EXPECT_OK(db_->SetOptions(handles_[0], limited));
+        EXPECT_OK(db_->DropColumnFamily(handles_[1]));
+      });
+  ASSERT_OK(db_->SetOptions(handles_[1], limited));
+  Wait();
+  DisableCallBacks();
+  ASSERT_TRUE(*reached);
+  EXPECT_LE(Amplification(), 1.1);
+  ASSERT_OK(db_->DestroyColumnFamilyHandle(handles_[1]));
+  handles_.pop_back();
+}
+
 // While file deletions are disabled no job collects garbage, so writes are not
 // slowed down for it, also not those to a family that is made meanwhile.
 TEST_F(DBBlobGcTest, NewFamiliesKnowThatFileDeletionsAreDisabled) {

@@ -83,14 +83,16 @@ void DBStrata::BackgroundBlobGc::AfterRun() {
 }
 
 void DBStrata::BackgroundBlobGc::OnEnd(const Status& s) {
-  if (s.ok()) {
-    // There is room for another job. After a failure none is scheduled before
-    // the next event, such as a scan of a range that is due: a thread that
-    // waits for the end of all jobs would otherwise wait forever.
+  if (!s.ok()) {
+    strata_->ForgetDueSorts();
+  }
+  // There is room for another job. After a failure none is scheduled before the
+  // next event, such as a scan of a range that is due: a thread that waits for
+  // the end of all jobs would otherwise wait forever. An event that came while
+  // the job ran is such a next one.
+  if (strata_->TakeBlobGcRefused() || s.ok()) {
     strata_->SetBlobGcDue();
     strata_->ScheduleBlobGc();
-  } else {
-    strata_->ForgetDueSorts();
   }
 }
 

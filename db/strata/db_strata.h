@@ -215,6 +215,9 @@ class DBStrata {
                               const std::string& trim_ts);
   // Notes that there may be garbage to collect, or room for another job. Held.
   void SetBlobGcDue() { blob_gc_due_ = true; }
+  // Returns true if a job was due, but not started because there were too many
+  // jobs, since the last call. Held.
+  bool TakeBlobGcRefused() { return std::exchange(blob_gc_refused_, false); }
   // Starts jobs where they are due. Held.
   void ScheduleBlobGc();
   // Starts jobs that sort values for which scans have paid. Not held.
@@ -596,6 +599,7 @@ class DBStrata {
   // Guarded by the mutex.
   std::vector<std::unique_ptr<FlushMapping>> recovery_mappings_;
   bool blob_gc_due_ = true;
+  bool blob_gc_refused_ = false;
   // The column family of the last background job; the next one begins with
   // another family.
   uint32_t last_gc_family_ = 0;

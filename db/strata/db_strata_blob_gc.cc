@@ -173,6 +173,7 @@ void DBStrata::ScheduleBlobGc(ColumnFamilyData* cfd) {
     if (scheduler_.NumInBackground(BackgroundJob::Kind::kBlobGc) >=
         BackgroundBlobGc::MaxJobs(max_background_jobs, above_limit)) {
       // The end of a job sets blob_gc_due_.
+      blob_gc_refused_ = true;
       return;
     }
     // The room that jobs which scans have paid for are taking up stays free.
