@@ -6,6 +6,7 @@
 #include <cassert>
 #include <memory>
 
+#include "rocksdb/options.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/wide_columns.h"
 
@@ -55,6 +56,36 @@ void OverlapLookup::RunEntity(const ReadOptions& read_options) {
     key.found =
         std::make_shared<std::string>(columns.columns()[0].value().ToString());
   }
+}
+
+void OverlapLookup::RunOperands(const ReadOptions& read_options, bool counts) {
+  assert(keys_.size() == 1);
+  what_ = counts ? "GetMergeOperands() with a callback" : "GetMergeOperands()";
+  Key& key = keys_.front();
+  const std::string name = OverlapValues::KeyName(writer_, key.index);
+  GetMergeOperandsOptions operands_options;
+  if (counts) {
+    operands_options.continue_cb = [](const Slice&) { return true; };
+  }
+  std::vector<PinnableSlice> operands;
+  int count = 16;
+  do {
+    operands = std::vector<PinnableSlice>(static_cast<size_t>(count));
+    operands_options.expected_max_number_of_operands = count;
+    key.status = state_.db()->GetMergeOperands(
+        read_options, state_.db().family(key.family), name, operands.data(),
+        &operands_options, &count);
+  } while (key.status.IsIncomplete());
+  if (!key.status.ok() || count == 0) {
+    return;
+  }
+  // Operands are written over values only, so the first one is a value.
+  std::string value = operands[0].ToString();
+  for (size_t i = 1; i < static_cast<size_t>(count); ++i) {
+    const Slice existing(value);
+    value = OverlapValues::Apply(name, &existing, operands[i]);
+  }
+  key.found = std::make_shared<std::string>(std::move(value));
 }
 
 void OverlapLookup::RunMultiGet(const ReadOptions& read_options) {

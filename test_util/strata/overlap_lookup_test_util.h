@@ -41,6 +41,11 @@ class OverlapLookup {
   // Reads the key with GetEntity().
   // REQUIRES: there is one key
   void RunEntity(const ReadOptions& read_options);
+  // Reads the key with GetMergeOperands() and applies the operands.
+  // counts: a callback sees each operand, so that the lookup has a fixed
+  //     sequence number.
+  // REQUIRES: there is one key
+  void RunOperands(const ReadOptions& read_options, bool counts);
 
   // Returns the function that was called, for messages.
   // REQUIRES: a function was called

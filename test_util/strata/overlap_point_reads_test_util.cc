@@ -31,6 +31,8 @@ void OverlapPointReads::ReadSome(size_t writer, OverlapDice* dice) {
   const ReadOptions read_options = OverlapLookup::RandomOptions(dice);
   if (n == 1 && dice->OneIn(8)) {
     lookup.RunEntity(read_options);
+  } else if (n == 1 && state_.options().merges && dice->OneIn(8)) {
+    lookup.RunOperands(read_options, /*counts=*/dice->OneIn(2));
   } else {
     lookup.Run(read_options);
   }

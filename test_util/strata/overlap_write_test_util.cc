@@ -130,6 +130,24 @@ void OverlapWrite::AddDeleteRange(size_t family, size_t from, size_t to) {
   }
 }
 
+void OverlapWrite::AddReplaceRange(size_t family, size_t from, size_t to,
+                                   OverlapDice* dice) {
+  const size_t first = changes_.size();
+  AddDeleteRange(family, from, to);
+  for (size_t i = from; i < to; ++i) {
+    if (dice->OneIn(4)) {
+      continue;
+    }
+    const std::string key = OverlapValues::KeyName(writer_, i);
+    Version* const version = &changes_[first + i - from].version;
+    const Status s =
+        OverlapValues::UseOf(i) == OverlapKeyUse::kSingleDelete
+            ? AddPutOrSingleDelete(family, key, nullptr, dice, version)
+            : AddPut(family, i, key, dice, version);
+    state_.findings().Must(s, "add to a batch");
+  }
+}
+
 void OverlapWrite::Commit() {
   std::shared_lock<std::shared_mutex> no_view(state_.views_mutex());
   for (const Change& change : changes_) {

@@ -36,6 +36,10 @@ class OverlapWrite {
   void AddDelete(size_t family, size_t index);
   // Adds a range deletion of the keys from `from` to `to` - 1.
   void AddDeleteRange(size_t family, size_t from, size_t to);
+  // Adds the same, and puts of some of the keys after it. A reader sees both at
+  // once.
+  void AddReplaceRange(size_t family, size_t from, size_t to,
+                       OverlapDice* dice);
 
   // Writes the batch.
   // REQUIRES: this is called once

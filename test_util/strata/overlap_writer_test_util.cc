@@ -66,7 +66,11 @@ void OverlapWriter::WriteSomething() {
     const size_t from = state_.PickIndex(&dice_);
     const size_t to =
         from + 1 + dice_.Below(dice_.OneIn(4) ? options.keys : 12);
-    DeleteRange(family, from, std::min<size_t>(to, options.keys));
+    if (dice_.OneIn(2)) {
+      ReplaceRange(family, from, std::min<size_t>(to, options.keys));
+    } else {
+      DeleteRange(family, from, std::min<size_t>(to, options.keys));
+    }
   } else if (dice_.OneIn(10)) {
     WriteSeveral();
   } else {
@@ -98,6 +102,15 @@ void OverlapWriter::DeleteRange(size_t family, size_t from, size_t to) {
   OverlapWrite write(&state_, writer_);
   write.AddDeleteRange(family, from, to);
   write.Commit();
+}
+
+void OverlapWriter::ReplaceRange(size_t family, size_t from, size_t to) {
+  OverlapWrite write(&state_, writer_);
+  write.AddReplaceRange(family, from, to, &dice_);
+  write.Commit();
+  if (dice_.OneIn(2)) {
+    jobs_.Flush({family}, /*wait=*/true);
+  }
 }
 
 void OverlapWriter::DeleteKeys(size_t family, size_t from, size_t to) {

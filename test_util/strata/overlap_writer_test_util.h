@@ -42,6 +42,7 @@ class OverlapWriter {
   // deletion.
   void DeleteKeys(size_t family, size_t from, size_t to);
   void DeleteRange(size_t family, size_t from, size_t to);
+  void ReplaceRange(size_t family, size_t from, size_t to);
   // Removes values under a reader, and writes them again: an older value
   // becomes direct below its tombstone, or stays next to a range deletion.
   void RemoveUnderReader();
