@@ -1,7 +1,9 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
+#include "db/address_map/mapped_entry_stats.h"
 #include "db/column_family.h"
+#include "db/delta/delta_edit.h"
 #include "db/delta/delta_file_description.h"
 #include "db/log_reader.h"
 #include "db/manifest_ops.h"
@@ -136,6 +138,69 @@ Status VersionEditHandlerPointInTime::RefuseUnlistedPath(
                    "best-efforts recovery then goes back to a state without "
                    "the files of that path")
              : s;
+}
+
+void VersionEditHandlerPointInTime::AbandonAtomicGroup() {
+  in_atomic_group_ = false;
+  for (const auto& [id, version] : atomic_update_versions_) {
+    delete version;
+  }
+  atomic_update_versions_.clear();
+  atomic_update_versions_missing_ = 0;
+}
+
+Status ManifestTailer::RefuseUnreadable(const VersionEdit& edit) {
+  // Edits of families that the instance does not open do not matter to it.
+  if (version_set_->GetColumnFamilySet()->GetColumnFamily(
+          edit.GetColumnFamily()) == nullptr) {
+    return Status::OK();
+  }
+  Status s = RefuseMapped(edit);
+  if (s.ok()) {
+    s = RefuseDelta(edit);
+  }
+  is_refused_ = !s.ok();
+  return s;
+}
+
+void ManifestTailer::ForgetRefusal() {
+  if (!is_refused_) {
+    return;
+  }
+  is_refused_ = false;
+  status_ = Status::OK();
+  AbandonAtomicGroup();
+  unlisted_families_.clear();
+  for (const auto& [id, builder] : builders_) {
+    // A MANIFEST does not add the default family, which cannot be dropped.
+    if (id != version_set_->GetColumnFamilySet()->GetDefault()->GetID()) {
+      unlisted_families_.insert(id);
+    }
+  }
+}
+
+void ManifestTailer::DropUnlistedFamilies() {
+  for (const uint32_t id : unlisted_families_) {
+    if (builders_.count(id) == 0) {
+      continue;  // dropped by an edit of this MANIFEST
+    }
+    ColumnFamilyData* const cfd =
+        version_set_->GetColumnFamilySet()->GetColumnFamily(id);
+    ROCKS_LOG_INFO(version_set_->db_options()->info_log,
+                   "[%s] is not in the new MANIFEST and is dropped",
+                   cfd->GetName().c_str());
+    cfds_changed_.erase(cfd);
+    VersionEdit drop;
+    drop.SetColumnFamily(id);
+    drop.DropColumnFamily();
+    DestroyCfAndCleanup(drop);
+  }
+  unlisted_families_.clear();
+}
+
+Status ManifestTailer::OnAtomicGroupReplayBegin() {
+  DropUnlistedFamilies();
+  return VersionEditHandlerPointInTime::OnAtomicGroupReplayBegin();
 }
 
 }  // namespace ROCKSDB_NAMESPACE

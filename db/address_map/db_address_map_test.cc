@@ -21,6 +21,7 @@
 #include "rocksdb/perf_context.h"
 #include "rocksdb/perf_level.h"
 #include "test_util/strata/address_map_db_test_util.h"
+#include "test_util/strata/secondary_db_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
@@ -473,6 +474,64 @@ TEST_F(DBAddressMapTest, IncompatibleOptionsAreRefused) {
   EXPECT_TRUE(
       DB::OpenAsSecondary(options, dbname_, dbname_ + "_secondary", &secondary)
           .IsNotSupported());
+}
+
+// A secondary instance is refused by each MANIFEST with mapped values, also if
+// they are in an atomic group, and goes on with the first MANIFEST without.
+TEST_F(DBAddressMapTest, SecondaryGoesOnAfterTheLastMappedValue) {
+  const std::vector<std::string> names = {kDefaultColumnFamilyName, "other"};
+  for (const bool is_dropped : {false, true}) {
+    SCOPED_TRACE(is_dropped);
+    Options mapped = MapOptions();
+    mapped.atomic_flush = true;
+    Options plain = mapped;
+    plain.enable_blob_address_map = false;
+    const auto flush_both = [this](int i) {
+      ASSERT_OK(Put(0, Key(i), Value(i)));
+      ASSERT_OK(Put(1, Key(i), Value(i)));
+      ASSERT_OK(Flush(std::vector<int>{0, 1}));
+    };
+    DestroyAndReopen(plain);
+    CreateAndReopenWithCF({names[1]}, plain);
+    ASSERT_NO_FATAL_FAILURE(flush_both(0));
+    SecondaryDB secondary(dbname_);
+    ASSERT_OK(secondary.Open(plain, names));
+
+    // In the second case only one edit of each group is refused.
+    ReopenWithColumnFamilies(
+        names, std::vector<Options>{is_dropped ? plain : mapped, mapped});
+    for (int i = 1; i < 3; ++i) {
+      ASSERT_NO_FATAL_FAILURE(flush_both(i));
+      WaitForJobs();
+      const Status s = secondary.CatchUp();
+      ASSERT_TRUE(s.IsNotSupported()) << s.ToString();
+      for (size_t family = 0; family < names.size(); ++family) {
+        EXPECT_EQ(secondary.Get(family, Key(0)), Value(0));
+        EXPECT_EQ(secondary.Get(family, Key(1)), "NOT_FOUND");
+      }
+    }
+
+    if (is_dropped) {
+      // The drop begins a new MANIFEST.
+      ASSERT_OK(db_->DropColumnFamily(handles_[1]));
+    } else {
+      ReopenWithColumnFamilies(names, plain);
+      Compact(0);
+      Compact(1);
+      ReopenWithColumnFamilies(names, plain);
+    }
+    ASSERT_OK(secondary.CatchUp());
+    EXPECT_EQ(FamilyOf(secondary.Handle(1))->IsDropped(), is_dropped);
+    ASSERT_OK(Put(0, Key(3), Value(3)));
+    ASSERT_OK(Flush(0));
+    ASSERT_OK(secondary.CatchUp());
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_EQ(secondary.Get(0, Key(i)), Value(i));
+    }
+    for (int i = 0; i < 3 && !is_dropped; ++i) {
+      EXPECT_EQ(secondary.Get(1, Key(i)), Value(i));
+    }
+  }
 }
 
 TEST_F(DBAddressMapTest, PropertiesCountEntriesAndGarbage) {

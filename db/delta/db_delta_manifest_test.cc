@@ -2,7 +2,8 @@
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
 // Tests how delta edits pass through a DB's MANIFEST, and when their files are
-// deleted. The files are made up, and their contents are never read.
+// deleted. The files are made up, and their contents are never read, unless a
+// test says otherwise.
 
 #include <memory>
 #include <string>
@@ -15,7 +16,9 @@
 #include "db/version_set.h"
 #include "file/filename.h"
 #include "port/stack_trace.h"
+#include "test_util/strata/secondary_db_test_util.h"
 #include "test_util/strata/strata_db_test_util.h"
+#include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -201,6 +204,48 @@ TEST_F(DBDeltaManifestTest, SecondaryRefusesDeltaFiles) {
   const std::string path = test::PerThreadDBPath("secondary");
   Status s = DB::OpenAsSecondary(options_, dbname_, path, &secondary);
   ASSERT_TRUE(s.IsNotSupported()) << s.ToString();
+}
+
+// A secondary instance is refused by each MANIFEST with delta files, also if
+// they are in an atomic group, and goes on with the first MANIFEST without. The
+// files are those of flushes.
+TEST_F(DBDeltaManifestTest, SecondaryGoesOnAfterTheLastDeltaFile) {
+  const std::vector<std::string> names = {kDefaultColumnFamilyName, "other"};
+  Options plain = options_;
+  plain.merge_operator = MergeOperators::CreateStringAppendOperator();
+  plain.atomic_flush = true;
+  Options separate = plain;
+  separate.enable_delta_separation = true;
+  const auto flush_both = [this](const std::string& operand) {
+    ASSERT_OK(Merge(0, "key", operand));
+    ASSERT_OK(Merge(1, "key", operand));
+    ASSERT_OK(Flush(std::vector<int>{0, 1}));
+  };
+  DestroyAndReopen(plain);
+  CreateAndReopenWithCF({names[1]}, plain);
+  ASSERT_NO_FATAL_FAILURE(flush_both("a"));
+  SecondaryDB secondary(dbname_);
+  ASSERT_OK(secondary.Open(plain, names));
+
+  ReopenWithColumnFamilies(names, separate);
+  for (const char* operand : {"b", "c"}) {
+    ASSERT_NO_FATAL_FAILURE(flush_both(operand));
+    const Status s = secondary.CatchUp();
+    ASSERT_TRUE(s.IsNotSupported()) << s.ToString();
+    EXPECT_EQ(secondary.Get(0, "key"), "a");
+    EXPECT_EQ(secondary.Get(1, "key"), "a");
+  }
+
+  ReopenWithColumnFamilies(names, plain);
+  ASSERT_OK(ForceCompaction(0));
+  ASSERT_OK(ForceCompaction(1));
+  WaitForCompactOptions wait;
+  wait.wait_for_purge = true;
+  ASSERT_OK(db_->WaitForCompact(wait));
+  ReopenWithColumnFamilies(names, plain);
+  ASSERT_OK(secondary.CatchUp());
+  EXPECT_EQ(secondary.Get(0, "key"), "a,b,c");
+  EXPECT_EQ(secondary.Get(1, "key"), "a,b,c");
 }
 
 // Best-efforts recovery goes back to the last state whose files all exist.
