@@ -24,6 +24,7 @@
 #include "db/db_impl/db_impl.h"
 #include "db/dbformat.h"
 #include "db/delta/db_delta_model_test_util.h"
+#include "db/version_edit.h"
 #include "memory/arena.h"
 #include "port/stack_trace.h"
 #include "rocksdb/convenience.h"
@@ -33,6 +34,7 @@
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
+#include "util/coding.h"
 #include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -93,6 +95,7 @@ class DBDeltaFoldTest : public DeltaFoldDBTestBase {
   }
 
   std::atomic<int> num_validated_{0};
+  std::atomic<int> num_reused_{0};
 };
 
 INSTANTIATE_TEST_CASE_P(DBDeltaFoldTest, DBDeltaFoldTest,
@@ -780,6 +783,80 @@ TEST_P(DBDeltaFoldTest, SnapshotReadFindsTheBaseAfterAFold) {
     db_->ReleaseSnapshot(second);
     Check();
   }
+  GoOn();
+}
+
+// The MANIFEST of an old RocksDB has no epoch numbers. A recovery that found it
+// so once more after a fold would order level 0 by sequence number, and take
+// the file of the fold for older than a file with the base. So it is reused
+// only as long as no fold can come.
+TEST_P(DBDeltaFoldTest, ManifestWithoutEpochsIsNotReused) {
+  Options options = DeltaOptions();
+  // Four flushes of one operand each are merged and collected.
+  options.delta_bucket_size = 4096;
+  options.delta_max_buckets = 64;
+  const std::string operand(4096, '1');
+  options.enable_delta_separation = false;
+  DestroyAndReopen(options);
+  EnableCallBack("VersionEdit::EncodeTo:NewFile4:CustomizeFields",
+                 [](void* arg) {
+                   // The last field of a kind counts.
+                   std::string* const record = static_cast<std::string*>(arg);
+                   std::string epoch;
+                   PutVarint64(&epoch, kUnknownEpochNumber);
+                   PutVarint32(record, NewFileCustomTag::kEpochNumber);
+                   PutLengthPrefixedSlice(record, epoch);
+                 });
+  all_keys_ = {"a", "j", "k", "z"};
+  // A file below the others keeps their sequence numbers from becoming zero.
+  DoPut("a", "a");
+  DoPut("z", "z");
+  ASSERT_OK(Flush());
+  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+  ASSERT_EQ(0, NumTableFilesAtLevel(0));
+  DisableCallBacks();
+
+  EnableCallBack("VersionSet::ReopenManifestForAppend:Reopened",
+                 [this](void*) { ++num_reused_; });
+  options.reuse_manifest_on_open = true;
+  Reopen(options);
+  EXPECT_EQ(1, num_reused_);
+  options.enable_delta_separation = true;
+  options.level0_file_num_compaction_trigger = 100;
+  Reopen(options);
+  EXPECT_EQ(1, num_reused_);
+  DoPut("k", "base");
+  ASSERT_OK(Flush());
+  for (int i = 0; i < 4; ++i) {
+    DoMerge("k", operand);
+    ASSERT_OK(Flush());
+  }
+  DoPut("j", "j");
+  ASSERT_OK(Flush());
+  std::vector<LiveFileMetaData> files;
+  db_->GetLiveFilesMetaData(&files);
+  std::vector<std::string> names;
+  for (const LiveFileMetaData& file : files) {
+    if (file.level == 0) {
+      names.push_back(file.name);
+    }
+  }
+  ASSERT_EQ(2, names.size());
+  ASSERT_OK(db_->CompactFiles(CompactionOptions(), names, /*output_level=*/0));
+  ASSERT_EQ(1, NumTableFilesAtLevel(0));
+  // CompactRange() would move the file before it folds.
+  ForceFolds();
+  ASSERT_OK(db_->SetOptions({{"disable_auto_compactions", "false"}}));
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_EQ(4, NumFolded());
+  EXPECT_EQ(0, NumOperands("k"));
+  EXPECT_EQ(2, NumTableFilesAtLevel(0));
+  Check();
+
+  Restart();
+  EXPECT_EQ(2, num_reused_);
+  EXPECT_EQ(2, NumTableFilesAtLevel(0));
+  Check();
   GoOn();
 }
 

@@ -16,6 +16,7 @@
 #include "db/log_writer.h"
 #include "db/version_edit.h"
 #include "db/version_set.h"
+#include "logging/logging.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -94,6 +95,29 @@ IOStatus VersionSetStrata::WriteDeltaSnapshot(const WriteOptions& write_options,
     }
   }
   return IOStatus::OK();
+}
+
+void VersionSetStrata::NoteMissingEpochs() {
+  lacks_epochs_ = false;
+  for (ColumnFamilyData* cfd : *versions_->GetColumnFamilySet()) {
+    if (cfd->IsDropped()) {
+      continue;
+    }
+    // Without the option, which is immutable, folds only take operands of delta
+    // files that already exist. The delta store does not tell: for a drain it
+    // is created after the recovery. Other column families keep RocksDB's
+    // behavior.
+    const VersionStorageInfo& files = *cfd->current()->storage_info();
+    const bool may_fold =
+        cfd->ioptions().enable_delta_separation || files.delta() != nullptr;
+    if (may_fold && files.HasMissingEpochNumber()) {
+      lacks_epochs_ = true;
+      ROCKS_LOG_INFO(versions_->db_options()->info_log,
+                     "[%s] The MANIFEST lacks epoch numbers that folds of "
+                     "delta files need: it is not reused",
+                     cfd->GetName().c_str());
+    }
+  }
 }
 
 IOStatus VersionSetStrata::WriteWalBufferMark(const WriteOptions& write_options,

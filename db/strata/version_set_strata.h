@@ -24,7 +24,8 @@ class Writer;
 }  // namespace log
 
 // What Strata adds to a VersionSet, which has one as a member: delta files in
-// the MANIFEST and on their way to deletion, and the mark of the WAL buffer.
+// the MANIFEST and on their way to deletion, epoch numbers that the MANIFEST
+// lacks, and the mark of the WAL buffer.
 //
 // Invariant: a delta file that a Version has had, and that none has any more,
 // is in the list of obsolete files, or was taken from it to be deleted.
@@ -68,6 +69,23 @@ class VersionSetStrata {
                                      SequenceNumber last_sequence,
                                      log::Writer* log);
 
+  // ---- Epoch numbers of SST files.
+
+  // A fold writes old sequence numbers to a file of level 0 that is newer than
+  // others with larger ones. Only epoch numbers say so. If the MANIFEST lacks
+  // that of a single file, of any level, the next recovery orders level 0 of
+  // the column family by sequence number, and gives all files new epochs.
+
+  // Notes whether the MANIFEST lacks epoch numbers of a column family that has,
+  // or may get, delta files.
+  // REQUIRES: all records of the MANIFEST have been applied, and missing epoch
+  // numbers have not been inferred yet.
+  void NoteMissingEpochs();
+  // False if recovery must not append to the MANIFEST that it has read: the
+  // first edit begins a new one, which has the epoch numbers that recovery has
+  // inferred.
+  bool MayReuseManifest() const { return !lacks_epochs_; }
+
   // ---- Paths, see UnlistedPathCheck and MissingPathCheck.
 
   // Notes that a MANIFEST was refused because the options lack a path, or
@@ -104,6 +122,7 @@ class VersionSetStrata {
 
   VersionSet* const versions_;
   std::vector<ObsoleteDeltaFile> obsolete_delta_files_;
+  bool lacks_epochs_ = false;
   bool lacks_path_ = false;
   bool wal_buffer_mark_ = false;
   bool manifest_has_wal_buffer_mark_ = false;
