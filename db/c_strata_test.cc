@@ -10,6 +10,7 @@
 #include "options/strata/option_values_test_util.h"
 #include "port/stack_trace.h"
 #include "rocksdb/c.h"
+#include "rocksdb/comparator.h"
 #include "rocksdb/env.h"
 #include "rocksdb/options.h"
 #include "test_util/testharness.h"
@@ -263,6 +264,105 @@ TEST_F(CStrataTest, Comparator) {
   rocksdb_writeoptions_destroy(write);
   rocksdb_close(db);
   rocksdb_comparator_destroy(descending);
+}
+
+// A program makes the metadata of an export again, as one that has stored it
+// does. The two files are given each other's epoch numbers, so that level 0 is
+// in another order than that of the sequence numbers, as after a fold of delta
+// files. Without epoch numbers it is ordered by sequence number.
+TEST_F(CStrataTest, EpochNumbersOfImportedFiles) {
+  const std::string path = test::PerThreadDBPath("c_strata_import_test");
+  const std::string export_path = path + "_export";
+  for (const std::string& directory : {path, export_path}) {
+    ASSERT_OK(DestroyDir(Env::Default(), directory));
+  }
+  rocksdb_options_set_create_if_missing(options_, 1);
+  rocksdb_options_set_disable_auto_compactions(options_, 1);
+  char* error = nullptr;
+  rocksdb_t* const db = rocksdb_open(options_, path.c_str(), &error);
+  ASSERT_EQ(error, nullptr) << error;
+  rocksdb_writeoptions_t* const write = rocksdb_writeoptions_create();
+  rocksdb_readoptions_t* const read = rocksdb_readoptions_create();
+  rocksdb_flushoptions_t* const flush = rocksdb_flushoptions_create();
+  for (const char* const value : {"older", "newer"}) {
+    rocksdb_put(db, write, "k", 1, value, 5, &error);
+    ASSERT_EQ(error, nullptr) << error;
+    rocksdb_flush(db, flush, &error);
+    ASSERT_EQ(error, nullptr) << error;
+  }
+  rocksdb_checkpoint_t* const checkpoint =
+      rocksdb_checkpoint_object_create(db, &error);
+  ASSERT_EQ(error, nullptr) << error;
+  rocksdb_column_family_handle_t* const family =
+      rocksdb_get_default_column_family_handle(db);
+  rocksdb_export_import_files_metadata_t* const exported =
+      rocksdb_checkpoint_export_column_family(checkpoint, family,
+                                              export_path.c_str(), &error);
+  ASSERT_EQ(error, nullptr) << error;
+  rocksdb_livefiles_t* const files =
+      rocksdb_export_import_files_metadata_get_files(exported);
+  ASSERT_EQ(rocksdb_livefiles_count(files), 2);
+  EXPECT_GT(rocksdb_livefiles_epoch_number(files, 1), 0);
+  EXPECT_GT(rocksdb_livefiles_epoch_number(files, 0),
+            rocksdb_livefiles_epoch_number(files, 1));
+
+  rocksdb_import_column_family_options_t* const import_options =
+      rocksdb_import_column_family_options_create();
+  for (const bool has_epochs : {false, true}) {
+    SCOPED_TRACE(has_epochs);
+    rocksdb_livefiles_t* const made = rocksdb_livefiles_create();
+    for (int i = 0; i < 2; ++i) {
+      rocksdb_livefile_t* const file = rocksdb_livefile_create();
+      rocksdb_livefile_set_level(file, rocksdb_livefiles_level(files, i));
+      rocksdb_livefile_set_name(file, rocksdb_livefiles_name(files, i));
+      rocksdb_livefile_set_directory(file, export_path.c_str());
+      rocksdb_livefile_set_size(file, rocksdb_livefiles_size(files, i));
+      rocksdb_livefile_set_smallest_key(file, "k", 1);
+      rocksdb_livefile_set_largest_key(file, "k", 1);
+      rocksdb_livefile_set_smallest_seqno(
+          file, rocksdb_livefiles_smallest_seqno(files, i));
+      rocksdb_livefile_set_largest_seqno(
+          file, rocksdb_livefiles_largest_seqno(files, i));
+      if (has_epochs) {
+        rocksdb_livefile_set_epoch_number(
+            file, rocksdb_livefiles_epoch_number(files, 1 - i));
+      }
+      rocksdb_livefiles_add(made, file);
+      EXPECT_EQ(rocksdb_livefiles_epoch_number(made, i),
+                has_epochs ? rocksdb_livefiles_epoch_number(files, 1 - i) : 0);
+    }
+    rocksdb_export_import_files_metadata_t* const metadata =
+        rocksdb_export_import_files_metadata_create();
+    rocksdb_export_import_files_metadata_set_db_comparator_name(
+        metadata, BytewiseComparator()->Name());
+    rocksdb_export_import_files_metadata_set_files(metadata, made);
+    rocksdb_column_family_handle_t* const imported =
+        rocksdb_create_column_family_with_import(
+            db, options_, has_epochs ? "with" : "without", import_options,
+            metadata, &error);
+    ASSERT_EQ(error, nullptr) << error;
+    size_t size = 0;
+    char* const value =
+        rocksdb_get_cf(db, read, imported, "k", 1, &size, &error);
+    ASSERT_EQ(error, nullptr) << error;
+    ASSERT_NE(value, nullptr);
+    EXPECT_EQ(std::string(value, size), has_epochs ? "older" : "newer");
+    rocksdb_free(value);
+    rocksdb_column_family_handle_destroy(imported);
+    rocksdb_export_import_files_metadata_destroy(metadata);
+  }
+  rocksdb_import_column_family_options_destroy(import_options);
+  rocksdb_livefiles_destroy(files);
+  rocksdb_export_import_files_metadata_destroy(exported);
+  rocksdb_column_family_handle_destroy(family);
+  rocksdb_checkpoint_object_destroy(checkpoint);
+  rocksdb_flushoptions_destroy(flush);
+  rocksdb_readoptions_destroy(read);
+  rocksdb_writeoptions_destroy(write);
+  rocksdb_close(db);
+  for (const std::string& directory : {path, export_path}) {
+    EXPECT_OK(DestroyDir(Env::Default(), directory));
+  }
 }
 
 TEST_F(CStrataTest, CfPaths) {

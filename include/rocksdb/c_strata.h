@@ -149,6 +149,18 @@ extern ROCKSDB_LIBRARY_API unsigned char
 rocksdb_comparator_get_different_bytes_never_equal(
     const rocksdb_comparator_t* cmp);
 
+/* LiveFileMetaData::epoch_number, by which level 0 is ordered: the newest file
+   has the largest one. A program needs the two functions if it stores the
+   metadata of an export and makes it again with rocksdb_livefile_create() for
+   rocksdb_create_column_family_with_import(). If a file has no epoch number (0,
+   the default), the import orders level 0 by sequence number, which is wrong if
+   the column family has had delta separation.
+   index: a file of the list, as in rocksdb_livefiles_level(). */
+extern ROCKSDB_LIBRARY_API void rocksdb_livefile_set_epoch_number(
+    rocksdb_livefile_t* file, uint64_t epoch_number);
+extern ROCKSDB_LIBRARY_API uint64_t
+rocksdb_livefiles_epoch_number(const rocksdb_livefiles_t* files, int index);
+
 /* For a DB whose directories have moved: replaces the cf_paths that
    rocksdb_load_latest_options() returned in every column family that has a
    layout; see rocksdb/utilities/cf_paths.h. */
