@@ -142,6 +142,7 @@ STRATA_LIB = \
   db/path_layout/manifest_file_places.cc \
   db/path_layout/manifest_files.cc \
   db/path_layout/manifest_records.cc \
+  db/path_layout/mark_text.cc \
   db/path_layout/misplaced_files.cc \
   db/path_layout/missing_path_check.cc \
   db/path_layout/obsolete_bytes.cc \
