@@ -38,9 +38,11 @@ class FamilyFiles {
       tables_.erase(number);
     }
     for (const auto& [level, file] : edit.GetNewFiles()) {
-      tables_[file.fd.GetNumber()] = {file.fd.GetPathId(),
-                                      file.oldest_blob_file_number,
-                                      file.fd.GetFileSize()};
+      Table& table = tables_[file.fd.GetNumber()];
+      table.path_id = file.fd.GetPathId();
+      table.oldest_blob_file = file.oldest_blob_file_number;
+      table.size = file.fd.GetFileSize();
+      table.checksum = {file.file_checksum, file.file_checksum_func_name};
     }
     for (const BlobFileAddition& blob : edit.GetBlobFileAdditions()) {
       BlobFile& file = blobs_[blob.GetBlobFileNumber()];
@@ -49,6 +51,7 @@ class FamilyFiles {
       file.is_mapped = blob.GetIndexBytes() > 0;
       file.size = BlobLogHeader::kSize + blob.GetTotalBlobBytes() +
                   blob.GetIndexBytes() + BlobLogFooter::kSize;
+      file.checksum = {blob.GetChecksumValue(), blob.GetChecksumMethod()};
     }
     for (const BlobFileGarbage& garbage : edit.GetBlobFileGarbages()) {
       const auto found = blobs_.find(garbage.GetBlobFileNumber());
@@ -73,7 +76,8 @@ class FamilyFiles {
     result.name = name_;
     std::set<uint64_t> linked;
     for (const auto& [number, table] : tables_) {
-      result.files.push_back({kTableFile, number, table.path_id, table.size});
+      Add(kTableFile, number, table.path_id, table.size, table.checksum,
+          &result);
       if (table.oldest_blob_file != kInvalidBlobFileNumber) {
         linked.insert(table.oldest_blob_file);
       }
@@ -84,32 +88,48 @@ class FamilyFiles {
           blob.is_mapped || (!linked.empty() && number >= *linked.begin());
       if (may_have_values &&
           (blob.live_blobs > 0 || linked.count(number) > 0)) {
-        result.files.push_back({kBlobFile, number, blob.path_id, blob.size});
+        Add(kBlobFile, number, blob.path_id, blob.size, blob.checksum, &result);
       }
     }
     if (knows_deltas_ && deltas_.Current() != nullptr &&
         !deltas_.Current()->IsLoading()) {
       deltas_.Current()->ForEachFile([&](const DeltaVersion::FilePtr& file) {
-        result.files.push_back({kDeltaFile, file->number(),
-                                file->description().path_id,
-                                file->description().size});
+        const DeltaFileDescription& description = file->description();
+        Add(kDeltaFile, file->number(), description.path_id, description.size,
+            {description.file_checksum, description.file_checksum_func_name},
+            &result);
       });
     }
     return result;
   }
 
  private:
+  // The value is empty if there is none, whatever the name of the function is.
+  struct Checksum {
+    std::string value;
+    std::string func_name;
+  };
   struct Table {
     uint32_t path_id = 0;
     uint64_t oldest_blob_file = kInvalidBlobFileNumber;
     uint64_t size = 0;
+    Checksum checksum;
   };
   struct BlobFile {
     uint32_t path_id = 0;
     uint64_t live_blobs = 0;
     bool is_mapped = false;
     uint64_t size = 0;
+    Checksum checksum;
   };
+
+  static void Add(FileType type, uint64_t number, uint32_t path_id,
+                  uint64_t size, const Checksum& checksum,
+                  ManifestFamily* result) {
+    result->files.push_back(
+        {type, number, path_id, size, checksum.value,
+         checksum.value.empty() ? std::string() : checksum.func_name});
+  }
 
   std::string name_;
   // The keys are file numbers.

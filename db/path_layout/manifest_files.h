@@ -24,6 +24,10 @@ struct ManifestFamily {
     uint64_t number;
     uint32_t path_id;
     uint64_t size;  // bytes
+    // The checksum of the file, and the name of its function; both are empty if
+    // the MANIFEST has none.
+    std::string checksum = {};
+    std::string checksum_func_name = {};
   };
 
   std::string name;

@@ -14,6 +14,7 @@
 #include "file/filename.h"
 #include "port/stack_trace.h"
 #include "rocksdb/comparator.h"
+#include "rocksdb/file_checksum.h"
 #include "rocksdb/metadata.h"
 #include "utilities/merge_operators.h"
 
@@ -96,6 +97,45 @@ class ManifestFilesTest : public PathTestBase {
     ASSERT_OK(db_->WaitForCompact(WaitForCompactOptions()));
   }
 };
+
+TEST_F(ManifestFilesTest, HasTheChecksumsOfFiles) {
+  for (const bool has_checksums : {false, true}) {
+    SCOPED_TRACE(has_checksums);
+    DestroyAll();
+    std::vector<Options> options = {PathOptions("a", 2, {0}, {1}),
+                                    PathOptions("b", 2, {0}, {1})};
+    options[0].enable_blob_files = false;
+    options[0].enable_delta_separation = true;
+    options[0].merge_operator = MergeOperators::CreateStringAppendOperator();
+    options[1].enable_blob_address_map = true;
+    if (has_checksums) {
+      for (Options& family : options) {
+        family.file_checksum_gen_factory = GetFileChecksumGenCrc32cFactory();
+      }
+    }
+    OpenNew(options);
+    PutRange(0, 0, 20);
+    ASSERT_OK(db_->Merge(WriteOptions(), Handle(0), "operand", "m"));
+    PutRange(1, 0, 20);
+    for (int family = 0; family < 2; ++family) {
+      ASSERT_OK(FlushFamily(family));
+    }
+    std::vector<ManifestFamily> families;
+    ASSERT_OK(ReadManifestFiles(
+        fs_.get(), Manifest(),
+        [](const std::string&) { return BytewiseComparator(); }, &families));
+    std::set<FileType> types;
+    for (const ManifestFamily& family : families) {
+      for (const ManifestFamily::File& file : family.files) {
+        types.insert(file.type);
+        EXPECT_EQ(file.checksum.size(), has_checksums ? 4u : 0u);
+        EXPECT_EQ(file.checksum_func_name,
+                  has_checksums ? kStandardDbFileChecksumFuncName : "");
+      }
+    }
+    EXPECT_EQ(types, (std::set<FileType>{kTableFile, kBlobFile, kDeltaFile}));
+  }
+}
 
 // Files are added, moved and removed, by all kinds of jobs.
 TEST_F(ManifestFilesTest, NamesTheFilesOfTheLastVersions) {
