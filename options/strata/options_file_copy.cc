@@ -93,13 +93,17 @@ bool IsOneOf(const std::string& name, std::initializer_list<const char*> list) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
+// Returns the line of one of the options that RocksDB does not have.
+std::string LineOf(const char* name, const std::string& value) {
+  return OwnOptionLines::Hide(std::string("  ") + name + "=" + value) + "\n";
+}
+
 // Returns the lines of an OPTIONS file for a layout.
 std::string LinesOf(const CopyLayout::ColumnFamily& layout) {
   std::string lines;
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) {
-      lines +=
-          OwnOptionLines::Hide(std::string("  ") + name + "=" + value) + "\n";
+      lines += LineOf(name, value);
     }
   };
   add("level_sst_path_ids", PathIdsToString(layout.level_sst_path_ids));
@@ -111,13 +115,18 @@ std::string LinesOf(const CopyLayout::ColumnFamily& layout) {
   return lines;
 }
 
+// Returns true if the line has cf_paths that are not empty.
+bool IsPaths(const Section& section, const OptionLine& option) {
+  return section.kind == Section::kColumnFamily && option.name == "cf_paths" &&
+         !option.value.empty();
+}
+
 // Calls fn(value) for each cf_paths in the text that is not empty.
 void ForEachPaths(const std::string& text,
                   const std::function<void(const std::string& value)>& fn) {
   ForEachLine(text, [&](const Section& section, const std::string& line) {
     const OptionLine option = Parse(line);
-    if (section.kind == Section::kColumnFamily && option.name == "cf_paths" &&
-        !option.value.empty()) {
+    if (IsPaths(section, option)) {
       fn(option.value);
     }
   });
@@ -196,6 +205,23 @@ bool OptionsFileCopy::HasPaths(const std::string& text) {
   bool has_paths = false;
   ForEachPaths(text, [&](const std::string&) { has_paths = true; });
   return has_paths;
+}
+
+std::string OptionsFileCopy::ReplacePaths(const std::string& text,
+                                          const PathsOfFamily& paths_of,
+                                          std::set<std::string>* families) {
+  families->clear();
+  std::string result;
+  ForEachLine(text, [&](const Section& section, const std::string& line) {
+    const std::vector<DbPath>* paths = nullptr;
+    if (IsPaths(section, Parse(line))) {
+      families->insert(section.name);
+      paths = paths_of(section.name);
+    }
+    result +=
+        paths == nullptr ? line : LineOf("cf_paths", PathListToString(*paths));
+  });
+  return result;
 }
 
 Status OptionsFileCopy::AddPaths(const std::string& text,

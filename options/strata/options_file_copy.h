@@ -6,7 +6,9 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "rocksdb/options.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/status.h"
 #include "rocksdb/utilities/copy_layout.h"
@@ -14,11 +16,11 @@
 namespace ROCKSDB_NAMESPACE {
 
 // Changes the text of an OPTIONS file for a copy of the database in another
-// directory.
+// directory, or for the database itself if its files have moved.
 //
-// Invariant: the result names no directory in which the original has files. A
-// database that is opened by its OPTIONS file deletes the files there that it
-// does not know, so a copy that named them would delete the original's.
+// Invariant: the text for a copy names no directory in which the original has
+// files. A database that is opened by its OPTIONS file deletes unknown files
+// there, so a copy that named these directories would delete the original's.
 class OptionsFileCopy {
  public:
   // Returns the text for a copy in one directory. It has neither cf_paths nor
@@ -53,6 +55,17 @@ class OptionsFileCopy {
 
   // Returns true if a column family in the text has cf_paths.
   static bool HasPaths(const std::string& text);
+
+  // Returns the new cf_paths of a column family; nullptr: they do not change.
+  using PathsOfFamily =
+      std::function<const std::vector<DbPath>*(const std::string& family)>;
+
+  // Returns the text for the database itself after files have moved. A column
+  // family without cf_paths gets none: it would not keep them.
+  // families: receives the names of the column families with cf_paths.
+  static std::string ReplacePaths(const std::string& text,
+                                  const PathsOfFamily& paths_of,
+                                  std::set<std::string>* families);
 
   // Adds the cf_paths of all column families in the text to *directories.
   // Returns an error if they are no list of paths.

@@ -3,8 +3,10 @@
 
 #include "options/strata/options_file_copy.h"
 
+#include <limits>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "port/stack_trace.h"
 #include "test_util/testharness.h"
@@ -139,6 +141,35 @@ TEST(OptionsFileCopyTest, ACopyHasTheLayoutsOfItsFamilies) {
 
   EXPECT_NOK(OptionsFileCopy::AddPaths("[CFOptions \"a\"]\ncf_paths=/a:b\n",
                                        &directories));
+}
+
+// The paths of the database itself are replaced where there are some.
+TEST(OptionsFileCopyTest, PathsThatMoved) {
+  const std::string old_line = "  # strata: cf_paths=/fast,/slow:100\n";
+  std::string expected = kText;
+  expected.replace(expected.find(old_line), old_line.size(),
+                   "  # strata: cf_paths=/fast,/new%2Cone:100\n");
+  std::vector<DbPath> paths(2);
+  paths[0].path = "/fast";
+  paths[0].target_size = std::numeric_limits<uint64_t>::max();
+  paths[1].path = "/new,one";
+  paths[1].target_size = 100;
+  std::set<std::string> families;
+  // A family without paths gets none.
+  EXPECT_EQ(OptionsFileCopy::ReplacePaths(
+                kText, [&](const std::string&) { return &paths; }, &families),
+            expected);
+  EXPECT_EQ(families, std::set<std::string>{"default"});
+  EXPECT_EQ(OptionsFileCopy::ReplacePaths(
+                kText, [](const std::string&) { return nullptr; }, &families),
+            kText);
+  EXPECT_EQ(families, std::set<std::string>{"default"});
+  // The form without a comment is read, too.
+  EXPECT_EQ(OptionsFileCopy::ReplacePaths(
+                "[CFOptions \"a\"]\n  cf_paths=/x",
+                [&](const std::string&) { return &paths; }, &families),
+            "[CFOptions \"a\"]\n  # strata: cf_paths=/fast,/new%2Cone:100\n");
+  EXPECT_EQ(families, std::set<std::string>{"a"});
 }
 
 }  // namespace ROCKSDB_NAMESPACE
