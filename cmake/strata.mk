@@ -217,6 +217,8 @@ STRATA_LIB = \
   db/write_path/wal_buffer_recovery.cc \
   db/write_path/write_group_combiner.cc \
   file/sst_file_manager_impl_strata.cc \
+  file/strata/checked_file_copy.cc \
+  file/strata/durable_files.cc \
   file/strata/space_needs.cc \
   file/strata/space_recovery.cc \
   file/strata/space_reservations.cc \
@@ -526,6 +528,7 @@ STRATA_TEST_MAIN = \
   db/write_path/wal_buffer_mark_test.cc \
   db/write_path/wal_buffer_test.cc \
   db/write_path/write_group_combiner_test.cc \
+  file/strata/checked_file_copy_test.cc \
   file/strata/space_needs_test.cc \
   file/strata/space_recovery_test.cc \
   file/strata/space_reservations_test.cc \
