@@ -151,6 +151,10 @@ STRATA_LIB = \
   db/path_layout/path_cost.cc \
   db/path_layout/path_job_stats.cc \
   db/path_layout/path_layout.cc \
+  db/path_layout/path_move_mark.cc \
+  db/path_layout/path_move_plan.cc \
+  db/path_layout/path_move_survey.cc \
+  db/path_layout/path_mover.cc \
   db/path_layout/path_read_stats.cc \
   db/path_layout/path_stats.cc \
   db/path_layout/path_sync.cc \
@@ -475,6 +479,9 @@ STRATA_TEST_MAIN = \
   db/path_layout/path_durability_test.cc \
   db/path_layout/path_job_stats_test.cc \
   db/path_layout/path_layout_test.cc \
+  db/path_layout/path_move_mark_test.cc \
+  db/path_layout/path_move_plan_test.cc \
+  db/path_layout/path_mover_test.cc \
   db/path_layout/path_placement_test.cc \
   db/path_layout/path_stats_test.cc \
   db/path_layout/path_sync_test.cc \
@@ -634,6 +641,7 @@ STRATA_FUZZER = \
   fuzz/strata/field_update_fuzzer.cc \
   fuzz/strata/mapped_index_fuzzer.cc \
   fuzz/strata/option_text_fuzzer.cc \
+  fuzz/strata/path_move_mark_fuzzer.cc \
   fuzz/strata/spill_file_fuzzer.cc \
   fuzz/strata/table_property_fuzzer.cc \
   fuzz/strata/version_edit_fuzzer.cc \
