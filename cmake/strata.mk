@@ -629,6 +629,7 @@ STRATA_STRESS = \
   db_stress_tool/strata/db_stress_leak_check.cc \
   db_stress_tool/strata/db_stress_option_flags.cc \
   db_stress_tool/strata/db_stress_path_flags.cc \
+  db_stress_tool/strata/db_stress_random_canceler.cc \
 
 STRATA_FUZZER = \
   fuzz/strata/address_map_checkpoint_fuzzer.cc \

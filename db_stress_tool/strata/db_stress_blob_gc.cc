@@ -5,8 +5,6 @@
 
 #include "db_stress_tool/strata/db_stress_blob_gc.h"
 
-#include <algorithm>
-#include <atomic>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +16,7 @@
 #include "db_stress_tool/db_stress_common.h"
 #include "db_stress_tool/db_stress_test_base.h"
 #include "db_stress_tool/strata/db_stress_job_faults.h"
-#include "port/port.h"
+#include "db_stress_tool/strata/db_stress_random_canceler.h"
 #include "util/gflags_compat.h"
 #include "utilities/fault_injection_fs.h"
 
@@ -86,11 +84,6 @@ class StressBlobGcListener : public EventListener {
   std::unordered_set<uint64_t> input_files_;
 };
 
-// Returns a time between a microsecond and a second; most of them are short.
-int RandomMicros(Random* rand) {
-  return 1 << std::min(rand->Uniform(21), rand->Uniform(21));
-}
-
 CollectBlobGarbageOptions RandomOptions(Random* rand) {
   CollectBlobGarbageOptions options;
   if (!rand->OneIn(3)) {
@@ -101,42 +94,6 @@ CollectBlobGarbageOptions RandomOptions(Random* rand) {
   }
   return options;
 }
-
-// Decides at random whether a call is cancelled: before it begins, after a
-// random time, or not at all.
-class RandomCanceler {
- public:
-  explicit RandomCanceler(Random* rand) {
-    if (rand->OneIn(8)) {
-      canceled_ = true;
-      has_flag_ = true;
-    } else if (rand->OneIn(3)) {
-      has_flag_ = true;
-      thread_ = port::Thread([this, micros = RandomMicros(rand)] {
-        SystemClock::Default()->SleepForMicroseconds(micros);
-        canceled_ = true;
-      });
-    }
-  }
-  ~RandomCanceler() { Join(); }
-  RandomCanceler(const RandomCanceler&) = delete;
-  RandomCanceler& operator=(const RandomCanceler&) = delete;
-
-  // Returns nullptr if the call is not cancelled.
-  std::atomic<bool>* flag() { return has_flag_ ? &canceled_ : nullptr; }
-  bool canceled() const { return canceled_; }
-  // Waits until the flag no longer changes.
-  void Join() {
-    if (thread_.joinable()) {
-      thread_.join();
-    }
-  }
-
- private:
-  std::atomic<bool> canceled_{false};
-  bool has_flag_ = false;
-  port::Thread thread_;
-};
 
 // Collects the garbage of the column family, as part of a forced compaction of
 // it if `compact`.
@@ -183,7 +140,7 @@ void StressTest::MaybeCollectBlobGarbage(ThreadState* thread, int64_t rand_key,
     return;
   }
   CollectBlobGarbageOptions options = RandomOptions(&thread->rand);
-  RandomCanceler canceler(&thread->rand);
+  StressRandomCanceler canceler(&thread->rand);
   options.canceled = canceler.flag();
 
   // The contents at a snapshot must not change. They are not compared with the
