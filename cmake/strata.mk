@@ -143,6 +143,8 @@ STRATA_LIB = \
   db/path_layout/manifest_files.cc \
   db/path_layout/manifest_records.cc \
   db/path_layout/mark_text.cc \
+  db/path_layout/migration_pacer.cc \
+  db/path_layout/misplaced_bytes.cc \
   db/path_layout/misplaced_files.cc \
   db/path_layout/missing_path_check.cc \
   db/path_layout/obsolete_bytes.cc \
@@ -151,6 +153,8 @@ STRATA_LIB = \
   db/path_layout/path_cost.cc \
   db/path_layout/path_job_stats.cc \
   db/path_layout/path_layout.cc \
+  db/path_layout/path_migration.cc \
+  db/path_layout/path_migration_state.cc \
   db/path_layout/path_move_mark.cc \
   db/path_layout/path_move_plan.cc \
   db/path_layout/path_move_survey.cc \
@@ -191,6 +195,7 @@ STRATA_LIB = \
   db/strata/db_strata_drop.cc \
   db/strata/db_strata_dropped_family.cc \
   db/strata/db_strata_flush_order.cc \
+  db/strata/db_strata_path_migration.cc \
   db/strata/db_strata_paths.cc \
   db/strata/db_strata_quarantine.cc \
   db/strata/db_strata_range_deletions.cc \
@@ -461,6 +466,7 @@ STRATA_TEST_MAIN = \
   db/path_layout/checkpoint_mark_test.cc \
   db/path_layout/copy_plan_test.cc \
   db/path_layout/db_blob_path_test.cc \
+  db/path_layout/db_path_migration_test.cc \
   db/path_layout/directory_names_test.cc \
   db/path_layout/dropped_family_test.cc \
   db/path_layout/job_space_test.cc \
@@ -480,6 +486,7 @@ STRATA_TEST_MAIN = \
   db/path_layout/path_durability_test.cc \
   db/path_layout/path_job_stats_test.cc \
   db/path_layout/path_layout_test.cc \
+  db/path_layout/path_migration_test.cc \
   db/path_layout/path_move_mark_test.cc \
   db/path_layout/path_move_plan_test.cc \
   db/path_layout/path_mover_test.cc \

@@ -23,6 +23,7 @@
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/utilities/checkpoint.h"
 #include "rocksdb/utilities/options_util.h"
+#include "rocksdb/utilities/path_migration.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
 #include "util/random.h"
@@ -445,6 +446,85 @@ TEST_F(DBDeltaPathTest, SnapshotsAndIteratorsSurviveMoves) {
   EXPECT_TRUE(FilesIn(PathOf(0), kDeltaFile).empty());
   ReleaseSnapshots();
   ASSERT_OK(CompactAll());
+  CheckPlaced();
+}
+
+TEST_F(DBDeltaPathTest, MigrationMovesAllTiers) {
+  DestroyAndReopen(PathOptions(3, {0}));
+  MakeAllTiers();
+  DoSnapshot();
+  std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  const State seen = state_;
+  MigratePathsOptions options;
+  options.level_sst_path_ids = Ids{1};
+  options.delta_sorted_path_id = 2;
+  uint64_t moved = 0;
+  options.on_progress = [&](const MigratePathsProgress& progress) {
+    EXPECT_GE(progress.bytes_moved, moved);
+    moved = progress.bytes_moved;
+    // There may be SST files.
+    EXPECT_LE(Stat("misplaced-bytes"), progress.bytes_left);
+    EXPECT_LE(Stat("misplaced-files"), progress.files_left);
+    EXPECT_EQ(PathStat(0, "misplaced-bytes"), progress.bytes_left);
+  };
+  MigratePathsProgress progress;
+  ASSERT_OK(
+      MigratePaths(db_.get(), db_->DefaultColumnFamily(), options, &progress));
+  EXPECT_GT(progress.files_at_start, 2);
+  EXPECT_EQ(0, progress.files_left);
+  EXPECT_GT(progress.bytes_written, 0);
+  EXPECT_EQ(0, PathsOf(Tier::kFlushed).count(0));
+  EXPECT_EQ(0, PathsOf(Tier::kMerged).count(0));
+  EXPECT_EQ(PathIds{2}, PathsOf(Tier::kSorted));
+  Check();
+  CheckIterator(iter.get(), seen);
+  iter.reset();
+  CheckPlaced();
+  EXPECT_TRUE(FilesIn(PathOf(0), kDeltaFile).empty());
+  ReleaseSnapshots();
+  Reopen(Options(last_options_));
+  Check();
+}
+
+// Files that lie where they belong are left alone.
+TEST_F(DBDeltaPathTest, MigrationOfSortedFilesLeavesRecentOnes) {
+  DestroyAndReopen(PathOptions(2, {0}));
+  MakeAllTiers();
+  const uint64_t num_flushed = Stat("flushed-files");
+  const uint64_t merges = Ticker(DELTA_MERGES);
+  MigratePathsOptions options;
+  options.delta_sorted_path_id = 1;
+  ASSERT_OK(MigratePaths(db_.get(), db_->DefaultColumnFamily(), options));
+  EXPECT_EQ(PathIds{1}, PathsOf(Tier::kSorted));
+  EXPECT_EQ(num_flushed, Stat("flushed-files"));
+  EXPECT_EQ(merges, Ticker(DELTA_MERGES));
+  CheckPlaced();
+}
+
+TEST_F(DBDeltaPathTest, BackgroundJobsLeaveFilesToAMigration) {
+  DestroyAndReopen(PathOptions(2, {0}));
+  MakeSorted();
+  ASSERT_OK(SetAutoJobs(true));
+  WaitForJobs();
+  std::atomic<bool> canceled{true};
+  MigratePathsOptions options;
+  options.level_sst_path_ids = Ids{1};
+  options.canceled = &canceled;
+  bool is_first = true;
+  options.on_progress = [&](const MigratePathsProgress& progress) {
+    if (is_first) {
+      is_first = false;
+      WaitForJobs();
+      EXPECT_GT(progress.files_at_start, 0);
+      EXPECT_EQ(PathIds{0}, PathsOf(Tier::kSorted));
+    }
+  };
+  const Status s = MigratePaths(db_.get(), db_->DefaultColumnFamily(), options);
+  EXPECT_TRUE(s.IsIncomplete()) << s.ToString();
+  EXPECT_FALSE(is_first);
+  // They move what it has left.
+  WaitForJobs();
+  EXPECT_EQ(PathIds{1}, PathsOf(Tier::kSorted));
   CheckPlaced();
 }
 

@@ -152,6 +152,30 @@ bool DeltaPicker::HasForcedMerge(const Options& options,
   return result;
 }
 
+uint64_t DeltaPicker::ForceBelowToMove(const Paths& paths,
+                                       const DeltaVersion& version) {
+  uint64_t flushed = 0;
+  uint64_t merged = 0;
+  bool is_any_misplaced = false;
+  version.ForEachFile([&](const FilePtr& file) {
+    const DeltaFileDescription& description = file->description();
+    if (!paths.IsMisplaced(description)) {
+      return;
+    }
+    is_any_misplaced = true;
+    if (description.tier == Tier::kFlushed) {
+      flushed = std::max(flushed, description.first_epoch + 1);
+    } else if (description.tier == Tier::kMerged) {
+      merged = std::max(merged, description.first_epoch + 1);
+    }
+  });
+  // A merge moves flushed files; buckets need not take them in.
+  if (flushed > 0) {
+    return flushed;
+  }
+  return is_any_misplaced ? std::max(merged, uint64_t{1}) : 0;
+}
+
 bool DeltaPicker::MayCollect(const DeltaVersion& version) {
   bool result = !version.Buckets().empty();
   ForEachOfTier(version, Tier::kMerged,

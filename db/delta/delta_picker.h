@@ -131,6 +131,9 @@ class DeltaPicker {
     uint64_t wishes_below = 0;
     // Where files belong; nullopt: on any path.
     std::optional<Paths> paths;
+    // Misplaced files are no reason for a job: a call of MigratePaths() moves
+    // them, at its own rate.
+    bool leaves_misplaced = false;
     // For a request: it moves misplaced sorted files whatever their numbers. A
     // job that began before the options changed may have written one whose
     // number is not below force_below.
@@ -139,7 +142,7 @@ class DeltaPicker {
     // True for a drain if no leftover is waiting, so that the drain can finish.
     bool DrainsAll() const;
     bool IsMisplaced(const DeltaFileDescription& file) const {
-      return paths.has_value() && paths->IsMisplaced(file);
+      return !leaves_misplaced && paths.has_value() && paths->IsMisplaced(file);
     }
   };
 
@@ -196,6 +199,12 @@ class DeltaPicker {
   // cannot be merged yet.
   static bool HasForcedMerge(const Options& options,
                              const DeltaVersion& version);
+
+  // Returns the Options::force_below of a request (with moves_all) that moves
+  // the misplaced files, and forces nothing else that it does not need for
+  // that: 1 if all of them are sorted; 0 if there are none.
+  static uint64_t ForceBelowToMove(const Paths& paths,
+                                   const DeltaVersion& version);
 
   // Returns compaction_needed_bytes, increased by the debt of delta jobs: if
   // readers have to ask more than about twice as many files as they should,

@@ -984,6 +984,59 @@ TEST_F(DeltaPickerTest, BucketsTakeInMisplacedMergedFiles) {
   EXPECT_FALSE(PickCollection().waits_for_others);
 }
 
+TEST_F(DeltaPickerTest, MisplacedFilesAreLeftToMigrations) {
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 400}, {"b", 400}}, floor);
+  Flush();
+  SetSlices({0, 0});
+  options_.paths = Paths{/*recent=*/1, /*sorted=*/1};
+  EXPECT_FALSE(PickMerge().inputs.empty());
+  EXPECT_EQ("- rewrite", Pick());
+  options_.leaves_misplaced = true;
+  EXPECT_TRUE(PickMerge().inputs.empty());
+  EXPECT_EQ("none", Pick());
+}
+
+// A request with the result moves misplaced files, and leaves what lies where
+// it belongs.
+TEST_F(DeltaPickerTest, ForcesWhatIsNeededToMoveFiles) {
+  const auto force_below = [this](const Paths& paths) {
+    return DeltaPicker::ForceBelowToMove(paths, *version_);
+  };
+  const uint64_t floor = FlushAndMerge();
+  Collect({{"", 400}, {"b", 400}}, floor);
+  SetSlices({0, 0});
+  EXPECT_EQ(0, force_below({/*recent=*/0, /*sorted=*/0}));
+  EXPECT_EQ(1, force_below({/*recent=*/0, /*sorted=*/1}));
+
+  // Only buckets are rewritten.
+  Flush();
+  options_.paths = Paths{/*recent=*/0, /*sorted=*/1};
+  options_.force_below = force_below(*options_.paths);
+  options_.moves_all = true;
+  EXPECT_EQ(1, options_.force_below);
+  EXPECT_FALSE(DeltaPicker::HasForcedMerge(options_, *version_));
+  EXPECT_EQ("- rewrite", Pick());
+
+  // Flushed files come first: they are merged.
+  options_.paths = Paths{/*recent=*/1, /*sorted=*/0};
+  options_.force_below = force_below(*options_.paths);
+  EXPECT_TRUE(DeltaPicker::HasForcedMerge(options_, *version_));
+  EXPECT_EQ(1, PickMerge().inputs.size());
+
+  // All buckets take in misplaced merged files. Newer ones may stay.
+  const uint64_t misplaced = Merge();
+  path_id_ = 1;
+  FlushAndMerge();
+  SetSlices({0, 0});
+  options_.force_below = force_below(*options_.paths);
+  EXPECT_FALSE(DeltaPicker::HasForcedMerge(options_, *version_));
+  EXPECT_EQ("-", Pick());
+  path_id_ = 0;
+  Collect({{"", 400}, {"b", 400}}, misplaced);
+  EXPECT_EQ(0, force_below(*options_.paths));
+}
+
 TEST_F(DeltaPickerTest, RewritesBucketsWithMisplacedFiles) {
   const uint64_t floor = FlushAndMerge();
   Collect({{"", 400}, {"b", 400}, {"c", 0}, {"d", 400}}, floor);

@@ -59,6 +59,59 @@ std::vector<Run> FindRuns(const VersionStorageInfo& vstorage,
   return runs;
 }
 
+// Returns a compaction that rewrites the file at its level: an L0 file by
+// itself, a file of another level together with those that share a user key
+// with it. Returns nullptr if it cannot be compacted at the moment.
+Compaction* RewriteInPlace(const std::string& cf_name,
+                           const ImmutableOptions& ioptions,
+                           const MutableCFOptions& options,
+                           const MutableDBOptions& db_options,
+                           VersionStorageInfo* vstorage,
+                           CompactionPicker* picker, double score, int level,
+                           FileMetaData* file, CompactionReason reason) {
+  if (file->being_compacted) {
+    return nullptr;
+  }
+  CompactionInputFiles input;
+  input.level = level;
+  input.files = {file};
+  if (!picker->ExpandInputsToCleanCut(cf_name, vstorage, &input)) {
+    return nullptr;
+  }
+  std::vector<CompactionInputFiles> inputs{std::move(input)};
+  if (level != 0 && picker->FilesRangeOverlapWithCompaction(
+                        inputs, level,
+                        Compaction::EvaluateProximalLevel(
+                            vstorage, options, ioptions, level, level))) {
+    return nullptr;
+  }
+  const bool is_level_style =
+      ioptions.compaction_style == kCompactionStyleLevel;
+  const int base_level = is_level_style ? vstorage->base_level() : 1;
+  std::vector<FileMetaData*> grandparents;
+  if (is_level_style && level != 0) {
+    CompactionInputFiles none;
+    none.level = level;
+    picker->GetGrandparents(vstorage, inputs[0], none, &grandparents);
+  }
+  return new Compaction(
+      vstorage, ioptions, options, db_options, std::move(inputs), level,
+      is_level_style
+          ? MaxFileSizeForLevel(options, level, kCompactionStyleLevel,
+                                base_level,
+                                ioptions.level_compaction_dynamic_level_bytes)
+          : MaxFileSizeForLevel(options, level, kCompactionStyleUniversal),
+      is_level_style ? options.max_compaction_bytes
+                     : std::numeric_limits<uint64_t>::max(),
+      file->fd.GetPathId(),
+      GetCompressionType(vstorage, options, level, base_level),
+      GetCompressionOptions(options, vstorage, level), Temperature::kUnknown,
+      /* max_subcompactions */ 0, std::move(grandparents),
+      /* earliest_snapshot */ std::nullopt, /* snapshot_checker */ nullptr,
+      reason, /* trim_ts */ "", score,
+      /* l0_files_might_overlap */ true);
+}
+
 }  // namespace
 
 Compaction* MisplacedFiles::PickUniversal(
@@ -70,36 +123,62 @@ Compaction* MisplacedFiles::PickUniversal(
     const std::function<bool(int level)>& may_output_to_level) {
   for (const auto& level_and_file : files) {
     const int level = level_and_file.first;
-    if (level_and_file.second->being_compacted || !may_output_to_level(level)) {
-      continue;
+    Compaction* const compaction =
+        may_output_to_level(level)
+            ? RewriteInPlace(cf_name, ioptions, options, db_options, vstorage,
+                             picker, score, level, level_and_file.second,
+                             reason)
+            : nullptr;
+    if (compaction != nullptr) {
+      return compaction;
     }
-    CompactionInputFiles input;
-    input.level = level;
-    input.files = {level_and_file.second};
-    if (!picker->ExpandInputsToCleanCut(cf_name, vstorage, &input)) {
-      continue;
-    }
-    std::vector<CompactionInputFiles> inputs{std::move(input)};
-    if (level != 0 && picker->FilesRangeOverlapWithCompaction(
-                          inputs, level,
-                          Compaction::EvaluateProximalLevel(
-                              vstorage, options, ioptions, level, level))) {
-      continue;
-    }
-    const uint64_t output_file_size =
-        MaxFileSizeForLevel(options, level, kCompactionStyleUniversal);
-    return new Compaction(
-        vstorage, ioptions, options, db_options, std::move(inputs), level,
-        output_file_size, std::numeric_limits<uint64_t>::max(),
-        level_and_file.second->fd.GetPathId(),
-        GetCompressionType(vstorage, options, level, 1),
-        GetCompressionOptions(options, vstorage, level), Temperature::kUnknown,
-        /* max_subcompactions */ 0, /* grandparents */ {},
-        /* earliest_snapshot */ std::nullopt, /* snapshot_checker */ nullptr,
-        reason, /* trim_ts */ "", score,
-        /* l0_files_might_overlap */ true);
   }
   return nullptr;
+}
+
+Compaction* MisplacedFiles::PickOne(ColumnFamilyData* cfd,
+                                    const MutableDBOptions& db_options,
+                                    bool* conflict) {
+  VersionStorageInfo* const vstorage = cfd->current()->storage_info();
+  const ImmutableOptions& ioptions = cfd->ioptions();
+  const MutableCFOptions& options = cfd->GetLatestMutableCFOptions();
+  CompactionPicker* const picker = cfd->compaction_picker();
+  // Level style has one compaction of level 0 at a time.
+  const bool is_level0_busy =
+      ioptions.compaction_style == kCompactionStyleLevel &&
+      !picker->level0_compactions_in_progress()->empty();
+  for (const auto& [level, file] :
+       VersionStorageStrata::ListMisplacedFiles(*vstorage, options)) {
+    *conflict = true;
+    if (level == 0 && is_level0_busy) {
+      continue;
+    }
+    Compaction* const compaction = RewriteInPlace(
+        cfd->GetName(), ioptions, options, db_options, vstorage, picker,
+        /*score=*/-1, level, file, CompactionReason::kMisplacedFiles);
+    if (compaction != nullptr) {
+      *conflict = false;
+      picker->RegisterCompaction(compaction);
+      // The score depends on which files are being compacted.
+      vstorage->ComputeCompactionScore(ioptions, options,
+                                       cfd->GetFullHistoryTsLow());
+      compaction->FinalizeInputInfo(cfd->current());
+      return compaction;
+    }
+  }
+  return nullptr;
+}
+
+Status MisplacedFiles::CompactOne(DBImpl* db, ColumnFamilyData* cfd,
+                                  std::atomic<bool>* canceled) {
+  CompactRangeOptions options;
+  options.exclusive_manual_compaction = false;
+  options.canceled = canceled;
+  return db->RunManualCompaction(
+      cfd, kInputLevel, kInputLevel, options, /*begin=*/nullptr,
+      /*end=*/nullptr, options.exclusive_manual_compaction,
+      /*disallow_trivial_move=*/true, std::numeric_limits<uint64_t>::max(),
+      /*trim_ts=*/"");
 }
 
 Status MisplacedFiles::CompactRange(DBImpl* db, ColumnFamilyData* cfd,

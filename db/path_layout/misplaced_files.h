@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <utility>
@@ -45,7 +46,8 @@ class VersionStorageInfo;
 //     returns.
 // The remaining misplaced files are compacted in the background
 // (kMisplacedFiles), with lower priority than all other reasons, since the data
-// is correct regardless of its path.
+// is correct regardless of its path; or, while MigratePaths() runs, by its jobs
+// alone (VersionStorageStrata::LeaveMisplacedFiles()).
 //
 // Invariant: a compaction for this reason never leaves its output misplaced.
 // The paths of its outputs are determined by the same options that decide
@@ -68,6 +70,27 @@ class MisplacedFiles {
       const autovector<std::pair<int, FileMetaData*>>& files,
       CompactionReason reason,
       const std::function<bool(int level)>& may_output_to_level);
+
+  // The input level of a manual compaction of one misplaced file, with the
+  // files that must go with it (PickOne()).
+  static constexpr int kInputLevel = -3;
+
+  // Picks a compaction of one misplaced file, for ColumnFamilyData's part of a
+  // manual compaction with kInputLevel, and registers it. Returns nullptr if
+  // there is none, or, with *conflict set, if other compactions have all of
+  // them.
+  // REQUIRES: DB mutex held; level or universal style.
+  static Compaction* PickOne(ColumnFamilyData* cfd,
+                             const MutableDBOptions& db_options,
+                             bool* conflict);
+
+  // Runs the compaction that PickOne() picks, in a background thread, and waits
+  // for its end. Works without automatic compactions, too. OK if there is no
+  // misplaced file.
+  // canceled: as CompactRangeOptions::canceled; may be nullptr.
+  // REQUIRES: DB mutex not held; level or universal style.
+  static Status CompactOne(DBImpl* db, ColumnFamilyData* cfd,
+                           std::atomic<bool>* canceled);
 
   // The last step of DB::CompactRange(): rewrites in place the misplaced files
   // that overlap [begin, end] (nullptr: unbounded), including those of the

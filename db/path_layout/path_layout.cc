@@ -65,9 +65,12 @@ bool PathLayout::HasBlobLayout(const MutableCFOptions& options) {
   return !options.level_blob_path_ids.empty();
 }
 
+bool PathLayout::PlacesFiles(const MutableCFOptions& options) {
+  return IsSet(options) || options.delta_sorted_path_id >= 0;
+}
+
 bool PathLayout::NamesPaths(const MutableCFOptions& options) {
-  return IsSet(options) || options.delta_sorted_path_id >= 0 ||
-         !options.path_prices.empty();
+  return PlacesFiles(options) || !options.path_prices.empty();
 }
 
 uint32_t PathLayout::SstPathId(const MutableCFOptions& options, int level) {
@@ -124,17 +127,26 @@ uint8_t PathLayout::BlobPathMask(const FileMetaData& file) {
   return file.blob_refs.path_mask != 0 ? file.blob_refs.path_mask : 1;
 }
 
+uint8_t PathLayout::MisplacedBlobMask(const MutableCFOptions& options,
+                                      const FileMetaData& file, int level) {
+  return static_cast<uint8_t>(BlobPathMask(file) &
+                              ~(1u << BlobPathId(options, level)));
+}
+
 bool PathLayout::BlobsCanMove(const MutableCFOptions& options,
                               const FileMetaData& file, int to_level) {
-  const uint8_t elsewhere = static_cast<uint8_t>(
-      BlobPathMask(file) & ~(1u << BlobPathId(options, to_level)));
-  return elsewhere == 0;
+  return MisplacedBlobMask(options, file, to_level) == 0;
+}
+
+bool PathLayout::IsOnPath(const MutableCFOptions& options,
+                          const FileMetaData& file, int level) {
+  return file.fd.GetPathId() ==
+         SstPathIdOr(options, level, file.fd.GetPathId());
 }
 
 bool PathLayout::CanMove(const MutableCFOptions& options,
                          const FileMetaData& file, int to_level) {
-  return file.fd.GetPathId() ==
-             SstPathIdOr(options, to_level, file.fd.GetPathId()) &&
+  return IsOnPath(options, file, to_level) &&
          BlobsCanMove(options, file, to_level);
 }
 

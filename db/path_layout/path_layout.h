@@ -40,9 +40,11 @@ class PathLayout {
   static bool IsSet(const MutableCFOptions& options) {
     return HasSstLayout(options) || HasBlobLayout(options);
   }
+  // Returns true if an option says where files belong: a layout, or
+  // delta_sorted_path_id.
+  static bool PlacesFiles(const MutableCFOptions& options);
   // Returns true if an option names paths by their ids, so that the meaning of
-  // the options depends on cf_paths: a layout, delta_sorted_path_id, or
-  // path_prices.
+  // the options depends on cf_paths: PlacesFiles(), or path_prices.
   static bool NamesPaths(const MutableCFOptions& options);
 
   // Returns the path id of the SST files of `level`.
@@ -94,16 +96,26 @@ class PathLayout {
   // refers to none.
   static uint8_t BlobPathMask(const FileMetaData& file);
 
+  // Returns those of BlobPathMask() that are not the path where values of
+  // `level` belong.
+  static uint8_t MisplacedBlobMask(const MutableCFOptions& options,
+                                   const FileMetaData& file, int level);
+
   // Returns true if all values that `file` refers to are on the path where
   // values of `to_level` belong.
   static bool BlobsCanMove(const MutableCFOptions& options,
                            const FileMetaData& file, int to_level);
 
+  // Returns true if `file` lies on the path of the SST files of `level` (any
+  // path without an SST layout).
+  static bool IsOnPath(const MutableCFOptions& options,
+                       const FileMetaData& file, int level);
+
   // Returns true if `file` may be moved to `to_level` without being rewritten.
-  // That is the case iff it lies on the path of that level's SST files (any
-  // path without an SST layout) and BlobsCanMove(). This is the only rule for
-  // such moves. A compaction, whose output path the user may have specified,
-  // uses Compaction::InputsCanMove(), which applies the same rule to that path.
+  // That is the case iff IsOnPath() and BlobsCanMove(). This is the only rule
+  // for such moves. A compaction, whose output path the user may have
+  // specified, uses Compaction::InputsCanMove(), which applies the same rule to
+  // that path.
   static bool CanMove(const MutableCFOptions& options, const FileMetaData& file,
                       int to_level);
 

@@ -15,6 +15,7 @@
 #include "db/column_family.h"
 #include "db/delta/delta_version.h"
 #include "db/internal_stats.h"
+#include "db/path_layout/misplaced_bytes.h"
 #include "db/path_layout/obsolete_bytes.h"
 #include "db/path_layout/path_cost.h"
 #include "db/path_layout/path_layout.h"
@@ -27,7 +28,12 @@ namespace {
 
 struct Column {
   // When the column is shown; a combination of bits that must all be given.
-  enum Shown : unsigned { kAlways = 0, kWithReads = 1, kWithDeltas = 2 };
+  enum Shown : unsigned {
+    kAlways = 0,
+    kWithReads = 1,
+    kWithDeltas = 2,
+    kWithLayout = 4
+  };
 
   // The key in the map is "path<i>." + this.
   const char* name;
@@ -38,6 +44,7 @@ struct Column {
 constexpr unsigned kAlways = Column::kAlways;
 constexpr unsigned kRead = Column::kWithReads;
 constexpr unsigned kDelta = Column::kWithDeltas;
+constexpr unsigned kLayout = Column::kWithLayout;
 
 constexpr Column kColumns[] = {
     {"sst-files", kAlways, [](const PathStats& p) { return p.sst_files; }},
@@ -50,6 +57,10 @@ constexpr Column kColumns[] = {
      [](const PathStats& p) { return p.blob_garbage_bytes; }},
     {"delta-files", kDelta, [](const PathStats& p) { return p.delta_files; }},
     {"delta-bytes", kDelta, [](const PathStats& p) { return p.delta_bytes; }},
+    {"misplaced-files", kLayout,
+     [](const PathStats& p) { return p.misplaced_files; }},
+    {"misplaced-bytes", kLayout,
+     [](const PathStats& p) { return p.misplaced_bytes; }},
     {"sst-reads", kRead, [](const PathStats& p) { return p.sst_reads.reads; }},
     {"sst-read-bytes", kRead,
      [](const PathStats& p) { return p.sst_reads.bytes; }},
@@ -67,6 +78,7 @@ std::vector<const Column*> ShownColumns(const std::vector<PathStats>& paths) {
   unsigned given = kAlways;
   for (const PathStats& path : paths) {
     given |= path.has_reads ? kRead : 0;
+    given |= path.has_misplaced ? kLayout : 0;
     given |= path.delta_files > 0 || path.delta_reads.reads > 0 ? kDelta : 0;
   }
   std::vector<const Column*> columns;
@@ -251,6 +263,17 @@ void PathStats::AddJobs(const PathJobStats& jobs,
   }
 }
 
+void PathStats::AddMisplaced(const MisplacedBytes& misplaced,
+                             std::vector<PathStats>* paths) {
+  assert(misplaced.paths().size() == paths->size());
+  for (size_t i = 0; i < paths->size(); ++i) {
+    PathStats& path = (*paths)[i];
+    path.has_misplaced = true;
+    path.misplaced_files = misplaced.paths()[i].files;
+    path.misplaced_bytes = misplaced.paths()[i].bytes;
+  }
+}
+
 void PathStats::AddCosts(const std::vector<double>& prices,
                          const std::vector<uint64_t>& obsolete_bytes,
                          std::vector<PathStats>* paths) {
@@ -274,6 +297,9 @@ std::vector<PathStats> PathStats::CollectAll(ColumnFamilyData* cfd) {
   const MutableCFOptions& options = cfd->GetLatestMutableCFOptions();
   if (reads != nullptr && PathLayout::NamesPaths(options)) {
     AddJobs(reads->jobs(), &paths);
+  }
+  if (PathLayout::PlacesFiles(options)) {
+    AddMisplaced(MisplacedBytes::Of(cfd), &paths);
   }
   if (options.path_prices.size() == paths.size()) {
     AddCosts(options.path_prices, ObsoleteBytes(cfd, paths.size()), &paths);

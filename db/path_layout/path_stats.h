@@ -19,6 +19,7 @@ namespace ROCKSDB_NAMESPACE {
 
 class AddressMapStore;
 class ColumnFamilyData;
+class MisplacedBytes;
 class VersionStorageInfo;
 
 // The statistics of the property "rocksdb.path-stats": the files that a column
@@ -38,6 +39,11 @@ struct PathStats {
   // Delta files. Not reported if no path has, or has had, one.
   uint64_t delta_files = 0;
   uint64_t delta_bytes = 0;
+  // What belongs to other paths (MisplacedBytes). Not reported without a layout
+  // or delta_sorted_path_id.
+  bool has_misplaced = false;
+  uint64_t misplaced_files = 0;
+  uint64_t misplaced_bytes = 0;
   // False for a family with one path, whose reads are not counted.
   bool has_reads = false;
   PathReadStats::Counts sst_reads;
@@ -78,8 +84,10 @@ struct PathStats {
       const VersionStorageInfo& vstorage, const std::vector<DbPath>& cf_paths,
       const PathReadStats* reads, const AddressMapStore* mapped = nullptr);
   // Add to the result of Collect().
-  // REQUIRES: prices and obsolete_bytes have one item for each path.
+  // REQUIRES: prices, obsolete_bytes and misplaced have one item for each path.
   static void AddJobs(const PathJobStats& jobs, std::vector<PathStats>* paths);
+  static void AddMisplaced(const MisplacedBytes& misplaced,
+                           std::vector<PathStats>* paths);
   static void AddCosts(const std::vector<double>& prices,
                        const std::vector<uint64_t>& obsolete_bytes,
                        std::vector<PathStats>* paths);

@@ -74,6 +74,8 @@ DeltaPicker::Options DBStrata::BackgroundDeltaJob::PickerOptions(
   options.max_folded = jobs.fold_bytes();
   options.min_fold_bytes = jobs.min_fold_bytes();
   options.damage = jobs.damage();
+  options.leaves_misplaced =
+      cfd->current()->storage_info()->strata()->leaves_misplaced_files();
   options.wishes = jobs.wishes();
   options.wishes_below = jobs.wishes_below();
   options.paths =
@@ -96,6 +98,7 @@ DeltaPicker::Options DBStrata::BackgroundDeltaJob::PickerOptions(
     DBStrata* strata, ColumnFamilyData* cfd, const Request& request) {
   DeltaPicker::Options options = PickerOptions(strata, cfd);
   options.force_below = request.force_below;
+  options.leaves_misplaced &= request.force_below == 0;
   options.moves_all = options.paths->sorted == request.sorted_path_id;
   if (options.force_below > 0 && (options.drain || options.wishes != nullptr)) {
     // The call must end, so it tries again at once, up to kMaxFoldsGivenUp.
@@ -197,6 +200,7 @@ void DBStrata::BackgroundDeltaJob::Count(const DeltaMergePass::Stats& stats,
                  stats.operands_combined);
   RecordTick(db_->stats_, DELTA_GC_BYTES_READ, bytes_read);
   RecordTick(db_->stats_, DELTA_GC_BYTES_WRITTEN, bytes_written);
+  request_->bytes_written += bytes_written;
 }
 
 void DBStrata::BackgroundDeltaJob::NoteResult(const Status& s) {

@@ -38,7 +38,8 @@ class VersionEdit;
 // deletion, writes to the MANIFEST and installs a SuperVersion.
 class DBStrata::BackgroundDeltaJob : public BackgroundJob {
  public:
-  // What CompactRange() asks of its jobs, and what they tell the next one.
+  // What CompactRange(), or MigratePaths(), asks of its jobs, and what they
+  // tell the next one.
   struct Request {
     const std::atomic<bool>* canceled = nullptr;
     // See DeltaPicker::Options.
@@ -57,6 +58,8 @@ class DBStrata::BackgroundDeltaJob : public BackgroundJob {
     // The first Corruption of the tree because of which folds have left
     // operands. The call returns it when it has done all else.
     Status fold_error;
+    // The sum of what its jobs have written.
+    uint64_t bytes_written = 0;
 
     Request() = default;
     Request(const Request&) = delete;

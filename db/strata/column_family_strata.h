@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "db/path_layout/path_migration_state.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/status.h"
 
@@ -65,6 +66,8 @@ class ColumnFamilyStrata {
   // True if there is one of the three. The answer is a member of its own, so
   // that a lookup in a column family without features costs a single load.
   bool needs_point_read() const { return needs_point_read_; }
+  // REQUIRES: DB mutex held
+  PathMigrationState* path_migration() { return &path_migration_; }
 
   // Returns the number that RocksDB's write slowdowns compare with
   // soft_pending_compaction_bytes_limit: the bytes that compactions still have
@@ -94,6 +97,7 @@ class ColumnFamilyStrata {
   std::unique_ptr<MergedValueCache> merged_values_;
   std::unique_ptr<DeltaStore> delta_store_;
   bool needs_point_read_ = false;
+  PathMigrationState path_migration_;
   // The option that merged_values_ was made or resized with.
   uint64_t merged_value_cache_size_ = 0;
 };

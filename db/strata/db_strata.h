@@ -41,6 +41,8 @@ class OpenPaths;
 class PointRead;
 class SpaceNeeds;
 struct DeltaFoldJob;
+struct MigratePathsOptions;
+struct MigratePathsProgress;
 
 // Everything that Strata adds to a DBImpl: the wiring of address maps, blob
 // garbage collection, delta files, implicit snapshots, the WAL buffer and
@@ -54,7 +56,7 @@ struct DeltaFoldJob;
 // db_strata_blob_checksums.cc, db_strata_delta_checksums.cc,
 // db_strata_wal_buffer.cc, db_strata_recovered_wals.cc, db_strata_resume.cc,
 // db_strata_quarantine.cc, db_strata_flush_order.cc, db_strata_paths.cc,
-// db_strata_space.cc, db_strata_dropped_family.cc,
+// db_strata_path_migration.cc, db_strata_space.cc, db_strata_dropped_family.cc,
 // db_strata_background_jobs.cc and db_strata_write_groups.cc. The background
 // jobs are classes of their own: background_*.h.
 //
@@ -88,6 +90,16 @@ class DBStrata {
   // REQUIRES: the MANIFEST has been read
   Status AddPathToListingError(const std::string& directory,
                                const Status& s) const;
+
+  // ---- The migration of a column family to other paths.
+
+  // MigratePaths(), see rocksdb/utilities/path_migration.h. Not held.
+  Status MigratePaths(ColumnFamilyHandle* column_family,
+                      const MigratePathsOptions& options,
+                      MigratePathsProgress* progress);
+  // Counts what the compaction has written if it has moved misplaced files.
+  // status: of its commit. Held.
+  void CountMoved(Compaction* compaction, const Status& status);
 
   // ---- Address maps: opening and closing.
 
@@ -462,6 +474,7 @@ class DBStrata {
   class ManualDeltaJob;
 
   class ManualBlobGc;
+  class PathMigrationHost;
   class SpaceRecoveryClient;
 
   std::unique_ptr<FlushOrderGate::Host> NewFlushOrderHost();
@@ -571,6 +584,16 @@ class DBStrata {
   Status RollManifestAndSchedule(Env::IOActivity activity,
                                  JobContext* job_context);
   bool MayHaveMoreToDoThanWrite();
+
+  // Returns why the column family cannot be migrated, or OK. Held.
+  Status CheckMigration(const MigratePathsOptions& options,
+                        ColumnFamilyData* cfd) const;
+  // Sets the layout of the options. Not held.
+  Status SetLayout(const MigratePathsOptions& options,
+                   ColumnFamilyHandle* column_family);
+  // Has automatic compactions and jobs of delta files leave the misplaced files
+  // of the family to a migration, or move them again. Held.
+  void LeaveMisplacedFiles(ColumnFamilyData* cfd, bool leave);
 
   // Returns true if a column family has another path than the first one of the
   // DB: it was created after an open with one path. Held.

@@ -13,8 +13,8 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// One step of CompactRange() of all keys: a merge of delta files if there are
-// files to merge, or else a collection of buckets.
+// One step of CompactRange() of all keys, or of MigratePaths(): a merge of
+// delta files if there are files to merge, or else a collection of buckets.
 //
 // Invariant: the step runs only if the mark in the DeltaJobState that it needs
 // is free. Otherwise the caller waits for other jobs and makes another step.

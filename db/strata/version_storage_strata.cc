@@ -36,12 +36,16 @@ void VersionStorageStrata::SetLevel0Paid(const VersionStorageInfo& files) {
 
 void VersionStorageStrata::Follow(const Version* before,
                                   VersionStorageInfo* files) {
-  if (before == nullptr || !before->storage_info()->strata().level0_is_paid()) {
+  if (before == nullptr) {
     return;
   }
+  const VersionStorageStrata& former = before->storage_info()->strata();
   VersionStorageStrata* const strata = files->strata();
-  strata->paid_level0_file_ =
-      before->storage_info()->strata().paid_level0_file_;
+  strata->leaves_misplaced_files_ = former.leaves_misplaced_files_;
+  if (!former.level0_is_paid()) {
+    return;
+  }
+  strata->paid_level0_file_ = former.paid_level0_file_;
   const std::vector<FileMetaData*>& level0 = files->LevelFiles(0);
   strata->level0_is_paid_ =
       std::any_of(level0.begin(), level0.end(), [&](const FileMetaData* file) {
@@ -49,18 +53,31 @@ void VersionStorageStrata::Follow(const Version* before,
       });
 }
 
-void VersionStorageStrata::FindMisplacedFiles(const VersionStorageInfo& files,
-                                              const MutableCFOptions& options) {
-  misplaced_files_.clear();
+VersionStorageStrata::LevelFiles VersionStorageStrata::ListMisplacedFiles(
+    const VersionStorageInfo& files, const MutableCFOptions& options) {
+  LevelFiles result;
   if (!PathLayout::IsInUse(options, files)) {
-    return;
+    return result;
   }
   for (int level = 0; level < files.num_levels(); ++level) {
     for (FileMetaData* const file : files.LevelFiles(level)) {
-      if (!file->being_compacted &&
-          PathLayout::IsMisplaced(options, *file, level)) {
-        misplaced_files_.emplace_back(level, file);
+      if (PathLayout::IsMisplaced(options, *file, level)) {
+        result.emplace_back(level, file);
       }
+    }
+  }
+  return result;
+}
+
+void VersionStorageStrata::FindMisplacedFiles(const VersionStorageInfo& files,
+                                              const MutableCFOptions& options) {
+  misplaced_files_.clear();
+  if (leaves_misplaced_files_) {
+    return;
+  }
+  for (const auto& level_and_file : ListMisplacedFiles(files, options)) {
+    if (!level_and_file.second->being_compacted) {
+      misplaced_files_.push_back(level_and_file);
     }
   }
 }

@@ -65,10 +65,19 @@ class VersionStorageStrata {
   // Called before the Version of the files becomes current.
   // before: the current Version, or nullptr.
   static void Follow(const Version* before, VersionStorageInfo* files);
-  // Finds the files that lie, or whose values lie, on another path than the
-  // layout in force specifies.
+  // Returns the files that lie, or whose values lie, on another path than the
+  // layout in force specifies, with their levels. This is the only such list.
+  static LevelFiles ListMisplacedFiles(const VersionStorageInfo& files,
+                                       const MutableCFOptions& options);
+  // Finds those of them that automatic compactions may move: no compaction has
+  // them, and they are not left to a migration.
   void FindMisplacedFiles(const VersionStorageInfo& files,
                           const MutableCFOptions& options);
+  // A call of MigratePaths() moves the misplaced files, at its own rate.
+  // Automatic compactions leave them alone, in this Version and in those that
+  // follow it. To be followed by FindMisplacedFiles().
+  void LeaveMisplacedFiles(bool leave) { leaves_misplaced_files_ = leave; }
+  bool leaves_misplaced_files() const { return leaves_misplaced_files_; }
   // The result of the last FindMisplacedFiles(): levels and files.
   const LevelFiles& MisplacedFiles() const { return misplaced_files_; }
 
@@ -76,6 +85,7 @@ class VersionStorageStrata {
   VersionMappedStats mapped_stats_;
   std::shared_ptr<const DeltaVersion> delta_;
   LevelFiles misplaced_files_;
+  bool leaves_misplaced_files_ = false;
   bool level0_waits_ = false;
   bool level0_is_paid_ = false;
   uint64_t paid_level0_file_ = 0;  // the largest number of the paid files

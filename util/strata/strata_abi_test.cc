@@ -19,6 +19,7 @@
 #include "rocksdb/thread_status.h"
 #include "rocksdb/utilities/backup_engine.h"
 #include "rocksdb/utilities/checkpoint.h"
+#include "rocksdb/utilities/path_migration.h"
 #include "test_util/testharness.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -84,6 +85,8 @@ TEST(StrataAbiTest, StructsKeepTheirSizes) {
   EXPECT_EQ(sizeof(FlushOptions), 4) << kAdvice;
   EXPECT_EQ(sizeof(CompactRangeOptions), 56) << kAdvice;
   EXPECT_EQ(sizeof(CollectBlobGarbageOptions), 24) << kAdvice;
+  EXPECT_EQ(sizeof(MigratePathsOptions), 120) << kAdvice;
+  EXPECT_EQ(sizeof(MigratePathsProgress), 64) << kAdvice;
   EXPECT_EQ(sizeof(BlockBasedTableOptions), 312) << kAdvice;
   EXPECT_EQ(sizeof(PerfContext), 1008) << kAdvice;
   EXPECT_EQ(sizeof(ColumnFamilyMetaData), 136) << kAdvice;

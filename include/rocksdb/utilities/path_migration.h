@@ -1,0 +1,115 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/status.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class ColumnFamilyHandle;
+class DB;
+
+// What a call of MigratePaths() has done so far. The property
+// "rocksdb.path-migration" has the same numbers.
+struct MigratePathsProgress {
+  // What lay on other paths than the layout says when the call began. Bytes are
+  // those of the property "rocksdb.misplaced-bytes".
+  uint64_t files_at_start = 0;
+  uint64_t bytes_at_start = 0;
+  // The sum of all decreases of bytes_left. Never decreases. It differs from
+  // bytes_at_start - bytes_left if jobs that began with the former layout add
+  // files, or if the layout is changed once more.
+  uint64_t bytes_moved = 0;
+  uint64_t files_left = 0;
+  uint64_t bytes_left = 0;
+  // What the jobs of the call have written. It is less than bytes_moved if they
+  // drop what is overwritten or deleted, and more if files that share keys with
+  // misplaced ones are rewritten, too.
+  uint64_t bytes_written = 0;
+  // The number of jobs that have written something.
+  uint64_t jobs = 0;
+  // The time since the call began.
+  uint64_t micros = 0;
+
+  // Returns bytes_moved for each second of the call.
+  uint64_t BytesPerSecond() const;
+  // Returns how many seconds the rest takes at this rate; UINT64_MAX if that is
+  // unknown, because nothing was moved yet.
+  uint64_t SecondsLeft() const;
+};
+
+struct MigratePathsOptions {
+  // The new layout: the options with these names, which the call sets as
+  // DB::SetOptions() does, so that they are also in the OPTIONS file.
+  // Default: none of them; the options stay as they are
+  std::optional<std::vector<uint32_t>> level_sst_path_ids;
+  std::optional<std::vector<uint32_t>> level_blob_path_ids;
+  std::optional<int32_t> delta_sorted_path_id;
+
+  // The bytes that the jobs of the call may write in a second, on average. A
+  // job begins when what the jobs before it have written has been paid for at
+  // this rate. A job itself, which is about one SST file with the values that
+  // it refers to, or 32 MiB of delta files, runs at the speed that
+  // DBOptions::rate_limiter allows: jobs are compactions for it.
+  // Default: 0, no limit
+  uint64_t max_bytes_per_second = 0;
+
+  // Ends the call soon after it has become true, also in the middle of a job.
+  // As with CompactRangeOptions::canceled, DB::DisableManualCompaction() may
+  // set it.
+  // Default: nullptr
+  std::atomic<bool>* canceled = nullptr;
+
+  // Called when the call begins, after each job and at the end, by the thread
+  // of the call. It must not call MigratePaths().
+  // Default: none
+  std::function<void(const MigratePathsProgress&)> on_progress;
+};
+
+// Moves all files of the column family that lie on other paths than its layout
+// (level_sst_path_ids, level_blob_path_ids, delta_sorted_path_id) says, and
+// nothing else: SST files with the values that they refer to, one after the
+// other, and delta files. It returns when no file is left to move. It works
+// with disable_auto_compactions, too.
+//
+// All data can be read at any time, by iterators and snapshots from before as
+// well. A file that was replaced stays on its old path until its last reader
+// has let go of it; so do blob files with garbage alone.
+//
+// While the call runs, automatic compactions and other jobs in the background
+// do not move files of the column family for the sake of the layout; what they
+// rewrite for other reasons goes where it belongs, as do flushes. After the
+// call they move what it has left, unless disable_auto_compactions is set. If
+// the process ends before the call does, nothing is lost: the layout is in the
+// OPTIONS file, and either the background or another call goes on.
+//
+// Memtables are not flushed: their data will be written where it belongs.
+//
+// Errors:
+// * InvalidArgument: the column family has, and would get, no layout; or the
+//   layout is not valid, as in DB::SetOptions(). Nothing has changed.
+// * NotSupported: a read-only or secondary instance; FIFO compaction or
+//   kCompactionStyleNone. Nothing has changed.
+// * Busy: another call for the column family is running. Nothing has changed.
+// * Incomplete: it was canceled, DB::DisableManualCompaction() or
+//   DB::AbortAllCompactions() was called, or delta files of a column family
+//   that no longer separates deltas wait for snapshots. What was moved stays
+//   moved, and the layout stays set. The message says how much is left.
+// * ShutdownInProgress, ColumnFamilyDropped: the DB is being closed, or the
+//   column family was dropped.
+// * other errors: a job has failed. The message says what is left, and where.
+//
+// progress: the result, also after an error; may be nullptr.
+Status MigratePaths(DB* db, ColumnFamilyHandle* column_family,
+                    const MigratePathsOptions& options,
+                    MigratePathsProgress* progress = nullptr);
+
+}  // namespace ROCKSDB_NAMESPACE
