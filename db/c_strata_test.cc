@@ -1,6 +1,7 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -396,6 +397,78 @@ TEST_F(CStrataTest, OverrideCfPaths) {
   EXPECT_EQ(rocksdb_options_get_num_cf_paths(options_), 2);
   EXPECT_EQ(rocksdb_options_get_num_cf_paths(plain), 0);
   rocksdb_options_destroy(plain);
+}
+
+TEST_F(CStrataTest, MigratePaths) {
+  const std::string name = test::PerThreadDBPath("c_strata_migration");
+  const std::string second = name + "_second";
+  ASSERT_OK(DestroyDir(Env::Default(), name));
+  ASSERT_OK(DestroyDir(Env::Default(), second));
+  rocksdb_dbpath_t* paths[] = {rocksdb_dbpath_create(name.c_str(), 0),
+                               rocksdb_dbpath_create(second.c_str(), 0)};
+  rocksdb_options_set_cf_paths(options_,
+                               const_cast<const rocksdb_dbpath_t**>(paths), 2);
+  rocksdb_options_set_create_if_missing(options_, 1);
+  char* error = nullptr;
+  rocksdb_t* const db = rocksdb_open(options_, name.c_str(), &error);
+  ASSERT_EQ(error, nullptr) << error;
+  rocksdb_writeoptions_t* const write = rocksdb_writeoptions_create();
+  rocksdb_put(db, write, "a", 1, "b", 1, &error);
+  ASSERT_EQ(error, nullptr) << error;
+  rocksdb_writeoptions_destroy(write);
+  rocksdb_flushoptions_t* const flush = rocksdb_flushoptions_create();
+  rocksdb_flush(db, flush, &error);
+  ASSERT_EQ(error, nullptr) << error;
+  rocksdb_flushoptions_destroy(flush);
+
+  rocksdb_migrate_paths_options_t* move =
+      rocksdb_migrate_paths_options_create();
+  rocksdb_migrate_paths_cf(db, nullptr, move, nullptr, nullptr, &error);
+  ASSERT_NE(error, nullptr);
+  EXPECT_NE(std::string(error).find("level_sst_path_ids"), std::string::npos)
+      << error;
+  rocksdb_free(error);
+  error = nullptr;
+
+  const uint32_t ids[] = {1};
+  rocksdb_migrate_paths_options_set_level_sst_path_ids(move, ids, 1);
+  rocksdb_migrate_paths_options_set_level_blob_path_ids(move, ids, 1);
+  rocksdb_migrate_paths_options_set_delta_sorted_path_id(move, -1);
+  rocksdb_migrate_paths_options_set_max_bytes_per_second(move, 1 << 20);
+  rocksdb_migrate_paths_options_cancel(move);
+  uint64_t moved = 9;
+  uint64_t left = 0;
+  rocksdb_migrate_paths_cf(db, nullptr, move, &moved, &left, &error);
+  ASSERT_NE(error, nullptr);
+  EXPECT_NE(std::string(error).find("canceled"), std::string::npos) << error;
+  rocksdb_free(error);
+  error = nullptr;
+  rocksdb_migrate_paths_options_destroy(move);
+  EXPECT_EQ(moved, 0);
+  EXPECT_GT(left, 0);
+
+  // The layout is set.
+  move = rocksdb_migrate_paths_options_create();
+  rocksdb_column_family_handle_t* const family =
+      rocksdb_get_default_column_family_handle(db);
+  rocksdb_migrate_paths_cf(db, family, move, nullptr, &left, &error);
+  ASSERT_EQ(error, nullptr) << error;
+  EXPECT_EQ(left, 0);
+  rocksdb_column_family_handle_destroy(family);
+  rocksdb_migrate_paths_options_destroy(move);
+  uint64_t misplaced = 9;
+  EXPECT_EQ(rocksdb_property_int(db, "rocksdb.misplaced-bytes", &misplaced), 0);
+  EXPECT_EQ(misplaced, 0);
+  std::vector<std::string> files;
+  ASSERT_OK(Env::Default()->GetChildren(second, &files));
+  EXPECT_TRUE(std::any_of(files.begin(), files.end(), [](const auto& file) {
+    return Slice(file).ends_with(".sst");
+  }));
+  rocksdb_close(db);
+  rocksdb_dbpath_destroy(paths[0]);
+  rocksdb_dbpath_destroy(paths[1]);
+  EXPECT_OK(DestroyDir(Env::Default(), name));
+  EXPECT_OK(DestroyDir(Env::Default(), second));
 }
 
 TEST_F(CStrataTest, CopiesInSeveralDirectories) {

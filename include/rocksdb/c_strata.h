@@ -198,3 +198,40 @@ extern ROCKSDB_LIBRARY_API void rocksdb_checkpoint_create_with_layout(
    into one directory. */
 extern ROCKSDB_LIBRARY_API void rocksdb_restore_options_set_layout(
     rocksdb_restore_options_t* opt, const rocksdb_copy_layout_t* layout);
+
+/* Moves files to the paths of the layout: see
+   rocksdb/utilities/path_migration.h. */
+
+typedef struct rocksdb_migrate_paths_options_t rocksdb_migrate_paths_options_t;
+
+extern ROCKSDB_LIBRARY_API rocksdb_migrate_paths_options_t*
+rocksdb_migrate_paths_options_create(void);
+extern ROCKSDB_LIBRARY_API void rocksdb_migrate_paths_options_destroy(
+    rocksdb_migrate_paths_options_t* opt);
+/* The new layout; an option that is not set here stays as it is. The setters
+   copy `ids`. */
+extern ROCKSDB_LIBRARY_API void
+rocksdb_migrate_paths_options_set_level_sst_path_ids(
+    rocksdb_migrate_paths_options_t* opt, const uint32_t* ids, size_t num_ids);
+extern ROCKSDB_LIBRARY_API void
+rocksdb_migrate_paths_options_set_level_blob_path_ids(
+    rocksdb_migrate_paths_options_t* opt, const uint32_t* ids, size_t num_ids);
+extern ROCKSDB_LIBRARY_API void
+rocksdb_migrate_paths_options_set_delta_sorted_path_id(
+    rocksdb_migrate_paths_options_t* opt, int32_t id);
+extern ROCKSDB_LIBRARY_API void
+rocksdb_migrate_paths_options_set_max_bytes_per_second(
+    rocksdb_migrate_paths_options_t* opt, uint64_t value);
+/* Ends a call that has these options, soon, and each later one: for another
+   thread than that of the call. The options must not be destroyed before the
+   call has ended. */
+extern ROCKSDB_LIBRARY_API void rocksdb_migrate_paths_options_cancel(
+    rocksdb_migrate_paths_options_t* opt);
+
+/* column_family: NULL for the default one. bytes_moved and bytes_left may be
+   NULL; they are also set after an error. The property "rocksdb.path-migration"
+   has the progress while the call runs. */
+extern ROCKSDB_LIBRARY_API void rocksdb_migrate_paths_cf(
+    rocksdb_t* db, rocksdb_column_family_handle_t* column_family,
+    const rocksdb_migrate_paths_options_t* opt, uint64_t* bytes_moved,
+    uint64_t* bytes_left, char** errptr);
