@@ -636,6 +636,7 @@ STRATA_STRESS = \
   db_stress_tool/strata/db_stress_leak_check.cc \
   db_stress_tool/strata/db_stress_option_flags.cc \
   db_stress_tool/strata/db_stress_path_flags.cc \
+  db_stress_tool/strata/db_stress_path_migration.cc \
   db_stress_tool/strata/db_stress_random_canceler.cc \
 
 STRATA_FUZZER = \

@@ -14,6 +14,8 @@ DEFAULT_PARAMS = {
     "per_level_paths": random.choice([0, 0, 1, 1, 2, 3]),
     # One of so many checkpoints and restored backups has several directories, if the DB has.
     "copy_layout_one_in": lambda: random.choice([0, 1, 1, 2, 4]),
+    # One of so many operations moves a family to another layout, if the DB has several paths.
+    "migrate_paths_one_in": lambda: random.choice([0, 10000, 100000]),
 }
 
 _LAYOUTS = ["vertical", "horizontal", "mixed", "none"]
@@ -69,9 +71,10 @@ def _layout(num_paths):
 
 def finalize(params, is_remote_db):
     """Once per run of db_stress, last: replaces per_level_paths by the flags of db_stress,
-    and takes copy_layout_one_in away from a DB with one path."""
+    and takes copy_layout_one_in and migrate_paths_one_in away from a DB with one path."""
     extra = params.pop("per_level_paths", 0)
     copy_layout_one_in = params.pop("copy_layout_one_in", 0)
+    migrate_paths_one_in = params.pop("migrate_paths_one_in", 0)
     db = params.get("db", "")
     if params.get("destroy_db_initially") and not is_remote_db:
         remove_extra_paths(db)
@@ -95,6 +98,7 @@ def finalize(params, is_remote_db):
     prices = [",".join(str(0.25 / 2**i) for i in range(len(paths))), ",".join("0" for _ in paths)]
     params["path_prices"] = random.choice(["", *prices])
     params["copy_layout_one_in"] = copy_layout_one_in
+    params["migrate_paths_one_in"] = migrate_paths_one_in
     # Not supported with several paths.
     params["remote_compaction_worker_threads"] = 0
     params["allow_resumption_one_in"] = 0
