@@ -114,7 +114,9 @@ struct StrataColumnFamilyOptions {
   // A flush, compaction, ingestion or import writes its SST files where the
   // output level's entry says. When the value changes, new files follow it at
   // once, and compaction moves files that lie elsewhere
-  // (CompactionReason::kMisplacedFiles); CompactRange() moves all of its range.
+  // (CompactionReason::kMisplacedFiles); CompactRange() moves all of its range,
+  // and MigratePaths() (rocksdb/utilities/path_migration.h) moves all files at
+  // a given rate.
   //
   // At most four paths can be named (ids 0 to 3). An id without a path is
   // refused with InvalidArgument at open, at CreateColumnFamily() and by
