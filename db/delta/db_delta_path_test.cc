@@ -20,6 +20,7 @@
 #include "db/version_set.h"
 #include "file/filename.h"
 #include "port/stack_trace.h"
+#include "rocksdb/compaction_filter.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/utilities/checkpoint.h"
 #include "rocksdb/utilities/options_util.h"
@@ -31,6 +32,16 @@
 namespace ROCKSDB_NAMESPACE {
 
 using delta_test::ModelDBTest;
+
+namespace {
+
+// Keeps everything.
+class KeepingFilter : public CompactionFilter {
+ public:
+  const char* Name() const override { return "KeepingFilter"; }
+};
+
+}  // namespace
 
 class DBDeltaPathTest : public ModelDBTest {
  protected:
@@ -499,6 +510,45 @@ TEST_F(DBDeltaPathTest, MigrationOfSortedFilesLeavesRecentOnes) {
   EXPECT_EQ(num_flushed, Stat("flushed-files"));
   EXPECT_EQ(merges, Ticker(DELTA_MERGES));
   CheckPlaced();
+}
+
+// CompactRange() would fold all keys for a filter, and is canceled before. The
+// migration moves the sorted files, and leaves the rest to others.
+TEST_F(DBDeltaPathTest, MigrationLeavesWishesOfFilters) {
+  DestroyAndReopen(PathOptions(2, {0}));
+  MakeAllTiers();
+  const KeepingFilter filter;
+  Options options = last_options_;
+  options.compaction_filter = &filter;
+  Reopen(options);
+  std::atomic<bool> canceled{false};
+  const auto reached =
+      EnableCallBackOnce("DBStrata::BackgroundDeltaMerge::Write:Begin",
+                         [&canceled](void*) { canceled = true; });
+  CompactRangeOptions compact;
+  compact.canceled = &canceled;
+  const Status s = CompactAll(compact);
+  DisableCallBacks();
+  EXPECT_TRUE(s.IsIncomplete()) << s.ToString();
+  EXPECT_TRUE(reached->load());
+  const uint64_t num_flushed = Stat("flushed-files");
+  ASSERT_GT(num_flushed, 0);
+  const uint64_t merges = Ticker(DELTA_MERGES);
+  const uint64_t folded = Ticker(DELTA_OPERANDS_FOLDED);
+  MigratePathsOptions move;
+  move.delta_sorted_path_id = 1;
+  ASSERT_OK(MigratePaths(db_.get(), db_->DefaultColumnFamily(), move));
+  EXPECT_EQ(PathIds{1}, PathsOf(Tier::kSorted));
+  EXPECT_EQ(num_flushed, Stat("flushed-files"));
+  EXPECT_EQ(merges, Ticker(DELTA_MERGES));
+  EXPECT_EQ(folded, Ticker(DELTA_OPERANDS_FOLDED));
+  CheckPlaced();
+  // The wishes are still there.
+  ASSERT_OK(SetAutoJobs(true));
+  WaitForJobs();
+  EXPECT_GT(Ticker(DELTA_OPERANDS_FOLDED), folded);
+  Check();
+  Close();
 }
 
 TEST_F(DBDeltaPathTest, BackgroundJobsLeaveFilesToAMigration) {

@@ -100,6 +100,12 @@ DeltaPicker::Options DBStrata::BackgroundDeltaJob::PickerOptions(
   options.force_below = request.force_below;
   options.leaves_misplaced &= request.force_below == 0;
   options.moves_all = options.paths->sorted == request.sorted_path_id;
+  if (!request.fulfils_wishes && options.wishes != nullptr) {
+    options.wishes.reset();
+    // Folds for other reasons do not wait for those of wishes.
+    options.can_fold =
+        cfd->delta_store()->jobs().MayFold() && AreFoldsAllowed(strata);
+  }
   if (options.force_below > 0 && (options.drain || options.wishes != nullptr)) {
     // The call must end, so it tries again at once, up to kMaxFoldsGivenUp.
     options.can_fold = !cfd->delta_store()->jobs().IsFolding() &&

@@ -50,6 +50,8 @@ class DBStrata::BackgroundDeltaJob : public BackgroundJob {
     std::optional<uint32_t> sorted_path_id;
     // The number of folds that were given up, one after the other.
     int folds_given_up = 0;
+    // False: all wishes are left to jobs in the background.
+    bool fulfils_wishes = true;
     // Wishes of compactions that end later are left to jobs in the background.
     bool has_taken_wishes = false;
     // The last job has failed because of buckets that picks leave alone from

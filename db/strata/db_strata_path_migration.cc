@@ -66,7 +66,7 @@ class DBStrata::PathMigrationHost : public PathMigration::Host {
       : strata_(strata), db_(strata->db_), cfd_(cfd), options_(options) {
     request_.canceled = options.canceled;
     // Wishes of compaction filters are left to jobs in the background.
-    request_.has_taken_wishes = true;
+    request_.fulfils_wishes = false;
     InstrumentedMutexLock lock(&db_->mutex_);
     first_new_file_ = db_->versions_->current_next_file_number();
     if (cfd->delta_store() != nullptr) {

@@ -26,7 +26,7 @@ BackgroundJob::Readiness DBStrata::ManualDeltaJob::Prepare() {
     is_done_ = true;
     return Readiness::kNothingToDo;
   }
-  if (!request_->has_taken_wishes) {
+  if (request_->fulfils_wishes && !request_->has_taken_wishes) {
     request_->has_taken_wishes = true;
     store->AddFoldWishes(store->holds()->Take(),
                          db->versions_->current_next_file_number());
@@ -47,7 +47,7 @@ BackgroundJob::Readiness DBStrata::ManualDeltaJob::Prepare() {
     job_ = std::make_unique<BackgroundDeltaMerge>(strata_, cfd(), request_);
   } else {
     if (jobs.is_picking() ||
-        ((DrainsDeltas(*cfd()) || jobs.wishes() != nullptr) &&
+        ((options.drain || options.wishes != nullptr) &&
          BackgroundDeltaJob::MustWaitForCompactions(cfd()))) {
       return Readiness::kOthersFirst;
     }
