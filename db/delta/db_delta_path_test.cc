@@ -551,6 +551,24 @@ TEST_F(DBDeltaPathTest, MigrationLeavesWishesOfFilters) {
   Close();
 }
 
+// A job that finds another layout than that for which it was prepared moves
+// nothing. It is not stuck.
+TEST_F(DBDeltaPathTest, MigrationSurvivesAChangeBeforeAJob) {
+  DestroyAndReopen(PathOptions(3, {0}));
+  MakeSorted();
+  const auto reached =
+      EnableCallBackOnce("DBStrata::PathMigrationHost::RunDeltaJob:Prepared",
+                         [&](void*) { EXPECT_OK(SetSortedPath(2)); });
+  MigratePathsOptions options;
+  options.delta_sorted_path_id = 1;
+  const Status s = MigratePaths(db_.get(), db_->DefaultColumnFamily(), options);
+  DisableCallBacks();
+  ASSERT_OK(s);
+  EXPECT_TRUE(reached->load());
+  EXPECT_EQ(PathIds{2}, PathsOf(Tier::kSorted));
+  CheckPlaced();
+}
+
 TEST_F(DBDeltaPathTest, BackgroundJobsLeaveFilesToAMigration) {
   DestroyAndReopen(PathOptions(2, {0}));
   MakeSorted();

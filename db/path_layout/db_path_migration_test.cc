@@ -19,6 +19,7 @@
 #include "file/filename.h"
 #include "port/stack_trace.h"
 #include "rocksdb/convenience.h"
+#include "rocksdb/sst_file_writer.h"
 #include "rocksdb/utilities/options_util.h"
 #include "rocksdb/utilities/path_migration.h"
 #include "test_util/strata/held_point_test_util.h"
@@ -180,6 +181,9 @@ class DBPathMigrationTest : public PathTestBase {
   }
 
   void CheckMoves(Values values, CompactionStyle style);
+  // Checks that a call waits for a flush that began before it.
+  // has_ingestion: an ingestion stays prepared meanwhile.
+  void CheckWaitsForFlush(bool has_ingestion);
   static void CheckSays(const Status& s, const std::string& text) {
     EXPECT_NE(s.ToString().find(text), std::string::npos) << s.ToString();
   }
@@ -463,11 +467,22 @@ TEST_F(DBPathMigrationTest, WritesGoOn) {
   ASSERT_NO_FATAL_FAILURE(CheckPlacement(0, options));
 }
 
-// A flush that began before the layout was set adds its file afterwards.
-TEST_F(DBPathMigrationTest, WaitsForJobsOfTheFormerLayout) {
+void DBPathMigrationTest::CheckWaitsForFlush(bool has_ingestion) {
   Options options = MigrationOptions("a", {0}, {0});
   OpenNew({options});
   ASSERT_NO_FATAL_FAILURE(Fill(0));
+  std::unique_ptr<FileIngestionHandle> ingestion;
+  if (has_ingestion) {
+    const std::string directory = PathOf("external", 0);
+    ASSERT_OK(device_env_->CreateDirIfMissing(directory));
+    const std::string file = directory + "/0.sst";
+    SstFileWriter writer(EnvOptions(), options);
+    ASSERT_OK(writer.Open(file));
+    ASSERT_OK(writer.Put(KeyOf(1000), ValueOf(1000, 1)));
+    ASSERT_OK(writer.Finish());
+    ASSERT_OK(db_->PrepareFileIngestion(
+        Handle(0), {file}, IngestExternalFileOptions(), &ingestion));
+  }
   ASSERT_NO_FATAL_FAILURE(PutRange(0, 600, 620));
   {
     HeldPoint flush("FlushJob::WriteLevel0Table:num_memtables");
@@ -487,9 +502,94 @@ TEST_F(DBPathMigrationTest, WaitsForJobsOfTheFormerLayout) {
               migration.progress().bytes_at_start);
   }
   EXPECT_EQ(0, MisplacedBytes());
+  if (ingestion != nullptr) {
+    ASSERT_OK(ingestion->Abort());
+  }
   options.level_sst_path_ids = {1};
   options.level_blob_path_ids = {2};
   ASSERT_NO_FATAL_FAILURE(CheckPlacement(0, options));
+  ASSERT_OK(VerifyData());
+}
+
+// A flush that began before the layout was set adds its file afterwards.
+TEST_F(DBPathMigrationTest, WaitsForJobsOfTheFormerLayout) {
+  ASSERT_NO_FATAL_FAILURE(CheckWaitsForFlush(/*has_ingestion=*/false));
+}
+
+// The call waits for the flush, but not for an ingestion that was prepared.
+TEST_F(DBPathMigrationTest, WaitsForJobsBesideAPreparedIngestion) {
+  ASSERT_NO_FATAL_FAILURE(CheckWaitsForFlush(/*has_ingestion=*/true));
+}
+
+// While a compaction has all misplaced files, the call can be canceled.
+TEST_F(DBPathMigrationTest, CanceledWhileACompactionHasAllFiles) {
+  OpenNew({MigrationOptions("a", {0}, {0}, Values::kInline)});
+  // A compaction of level 0 takes both files.
+  for (const int version : {1, 2}) {
+    ASSERT_NO_FATAL_FAILURE(PutRange(0, 0, 300, version));
+    ASSERT_OK(db_->Flush(FlushOptions(), Handle(0)));
+  }
+  std::atomic<int> num_jobs{0};
+  DB* const db = db_.get();
+  ColumnFamilyHandle* const family = Handle(0);
+  Status compacted;
+  HeldPoint job("DBImpl::BackgroundCompaction:NonTrivial:BeforeRun");
+  std::thread compaction([db, family, &compacted] {
+    CompactRangeOptions options;
+    options.exclusive_manual_compaction = false;
+    options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+    compacted = db->CompactRange(options, family, nullptr, nullptr);
+  });
+  EXPECT_TRUE(job.WaitUntilReached());
+  EnableCallBack("DBStrata::PathMigrationHost::RunJob",
+                 [&num_jobs](void*) { ++num_jobs; });
+  {
+    RunningMigration migration(db, family, To({1}, {1}));
+    // It tries again and again.
+    EXPECT_TRUE(WaitUntil([&num_jobs] { return num_jobs.load() > 1; }));
+    migration.Cancel();
+    const Status s = migration.Join();
+    EXPECT_TRUE(s.IsIncomplete()) << s.ToString();
+    CheckSays(s, "canceled");
+    EXPECT_EQ(0, migration.progress().jobs);
+  }
+  job.Release();
+  compaction.join();
+  ASSERT_OK(compacted);
+  ASSERT_OK(Migrate(0, MigratePathsOptions()));
+  EXPECT_EQ(0, MisplacedBytes());
+  ASSERT_OK(VerifyData());
+}
+
+// A compaction of the background that began before the call moves the only
+// file. The call does not count it.
+TEST_F(DBPathMigrationTest, WorkOfOtherJobsIsNotCounted) {
+  Options options = MigrationOptions("a", {0}, {0}, Values::kInline);
+  options.level0_file_num_compaction_trigger = 100;
+  options.level0_slowdown_writes_trigger = 200;
+  options.level0_stop_writes_trigger = 300;
+  options.disable_auto_compactions = false;
+  OpenNew({options});
+  ASSERT_NO_FATAL_FAILURE(PutRange(0, 0, 300, 1));
+  ASSERT_OK(db_->Flush(FlushOptions(), Handle(0)));
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  ASSERT_EQ(1u, NumSstFiles());
+  std::atomic<int> num_jobs{0};
+  HeldPoint job("DBImpl::BackgroundCompaction:NonTrivial:BeforeRun");
+  ASSERT_OK(db_->SetOptions(Handle(0), {{"level_sst_path_ids", "1"}}));
+  EXPECT_TRUE(job.WaitUntilReached());
+  EnableCallBack("DBStrata::PathMigrationHost::RunJob",
+                 [&num_jobs](void*) { ++num_jobs; });
+  RunningMigration migration(db_.get(), Handle(0), MigratePathsOptions());
+  EXPECT_TRUE(WaitUntil([&num_jobs] { return num_jobs.load() > 1; }));
+  job.Release();
+  EXPECT_OK(migration.Join());
+  const MigratePathsProgress& progress = migration.progress();
+  EXPECT_GT(progress.bytes_at_start, 0);
+  EXPECT_EQ(progress.bytes_at_start, progress.bytes_moved);
+  EXPECT_EQ(0, progress.jobs);
+  EXPECT_EQ(0, progress.bytes_written);
+  EXPECT_EQ(0, MisplacedBytes());
   ASSERT_OK(VerifyData());
 }
 
@@ -606,6 +706,31 @@ TEST_F(DBPathMigrationTest, DisableManualCompactionEndsIt) {
   EXPECT_TRUE(s.IsManualCompactionPaused()) << s.ToString();
   CheckSays(s, "manual compactions are disabled");
   db_->EnableManualCompaction();
+  ASSERT_OK(Migrate(0, MigratePathsOptions()));
+  EXPECT_EQ(0, MisplacedBytes());
+  ASSERT_OK(VerifyData());
+}
+
+// The error names the reason, although the call's flag is set, too.
+TEST_F(DBPathMigrationTest, AbortAllCompactionsEndsIt) {
+  OpenNew({MigrationOptions("a", {0}, {0}, Values::kInline)});
+  ASSERT_NO_FATAL_FAILURE(Fill(0));
+  {
+    HeldPoint job("DBImpl::BackgroundCompaction:NonTrivial:BeforeRun");
+    RunningMigration migration(db_.get(), Handle(0), To({1}, {1}));
+    EXPECT_TRUE(job.WaitUntilReached());
+    const auto is_set =
+        EnableCallBackOnce("DBImpl::AbortAllCompactions:FlagSet", [](void*) {});
+    DB* const db = db_.get();
+    std::thread aborting([db] { db->AbortAllCompactions(); });
+    EXPECT_TRUE(WaitUntil([&is_set] { return is_set->load(); }));
+    job.Release();
+    aborting.join();
+    const Status s = migration.Join();
+    EXPECT_TRUE(s.IsCompactionAborted()) << s.ToString();
+    CheckSays(s, "compactions are aborted");
+  }
+  db_->ResumeAllCompactions();
   ASSERT_OK(Migrate(0, MigratePathsOptions()));
   EXPECT_EQ(0, MisplacedBytes());
   ASSERT_OK(VerifyData());

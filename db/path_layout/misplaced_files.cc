@@ -137,8 +137,7 @@ Compaction* MisplacedFiles::PickUniversal(
 }
 
 Compaction* MisplacedFiles::PickOne(ColumnFamilyData* cfd,
-                                    const MutableDBOptions& db_options,
-                                    bool* conflict) {
+                                    const MutableDBOptions& db_options) {
   VersionStorageInfo* const vstorage = cfd->current()->storage_info();
   const ImmutableOptions& ioptions = cfd->ioptions();
   const MutableCFOptions& options = cfd->GetLatestMutableCFOptions();
@@ -149,7 +148,6 @@ Compaction* MisplacedFiles::PickOne(ColumnFamilyData* cfd,
       !picker->level0_compactions_in_progress()->empty();
   for (const auto& [level, file] :
        VersionStorageStrata::ListMisplacedFiles(*vstorage, options)) {
-    *conflict = true;
     if (level == 0 && is_level0_busy) {
       continue;
     }
@@ -157,7 +155,6 @@ Compaction* MisplacedFiles::PickOne(ColumnFamilyData* cfd,
         cfd->GetName(), ioptions, options, db_options, vstorage, picker,
         /*score=*/-1, level, file, CompactionReason::kMisplacedFiles);
     if (compaction != nullptr) {
-      *conflict = false;
       picker->RegisterCompaction(compaction);
       // The score depends on which files are being compacted.
       vstorage->ComputeCompactionScore(ioptions, options,

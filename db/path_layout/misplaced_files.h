@@ -77,16 +77,16 @@ class MisplacedFiles {
 
   // Picks a compaction of one misplaced file, for ColumnFamilyData's part of a
   // manual compaction with kInputLevel, and registers it. Returns nullptr if
-  // there is none, or, with *conflict set, if other compactions have all of
-  // them.
+  // there is none, or if other jobs have all of them. The manual compaction
+  // ends in both cases: if it waited for these jobs, it would need a signal,
+  // which not all of them give, and automatic compactions would wait for it.
   // REQUIRES: DB mutex held; level or universal style.
   static Compaction* PickOne(ColumnFamilyData* cfd,
-                             const MutableDBOptions& db_options,
-                             bool* conflict);
+                             const MutableDBOptions& db_options);
 
   // Runs the compaction that PickOne() picks, in a background thread, and waits
-  // for its end. Works without automatic compactions, too. OK if there is no
-  // misplaced file.
+  // for its end. Works without automatic compactions, too. OK, with nothing
+  // done, if there is no misplaced file, or if other jobs have all of them.
   // canceled: as CompactRangeOptions::canceled; may be nullptr.
   // REQUIRES: DB mutex not held; level or universal style.
   static Status CompactOne(DBImpl* db, ColumnFamilyData* cfd,

@@ -7,6 +7,15 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+namespace {
+
+// While no job may begin, Run() asks what is left when so much time has passed,
+// and tries again if other jobs had all files. A look takes the time that the
+// list of all files takes, and an attempt writes to LOG.
+constexpr uint64_t kLookIntervalMicros = MigrationPacer::kMicrosPerSecond;
+
+}  // namespace
+
 uint64_t MigratePathsProgress::BytesPerSecond() const {
   if (micros == 0) {
     return 0;
@@ -40,10 +49,7 @@ Status PathMigration::Run() {
         host_->OnProgress(progress_);
         return s;
       case Next::kWait:
-        host_->WaitAMoment();
-        if (is_done_) {
-          Update();
-        }
+        Wait();
         break;
       case Next::kJob:
         s = RunJob();
@@ -67,10 +73,28 @@ void PathMigration::Start() {
 
 PathMigration::Next PathMigration::NextStep() {
   if (is_done_) {
-    return host_->HasOlderJobs() ? Next::kWait : Next::kDone;
+    if (host_->HasOlderJobs()) {
+      return Next::kWait;
+    }
+    // The last of them may have added files and ended since the last look.
+    Update();
+    if (is_done_) {
+      return Next::kDone;
+    }
   }
-  return host_->IsPaused() || pacer_.MustWait(host_->NowMicros()) ? Next::kWait
-                                                                  : Next::kJob;
+  return is_busy_ || host_->IsPaused() || pacer_.MustWait(host_->NowMicros())
+             ? Next::kWait
+             : Next::kJob;
+}
+
+void PathMigration::Wait() {
+  host_->WaitAMoment();
+  if (host_->NowMicros() - start_micros_ >=
+      progress_.micros + kLookIntervalMicros) {
+    is_busy_ = false;
+    Update();
+    host_->OnProgress(progress_);
+  }
 }
 
 Status PathMigration::RunJob() {
@@ -80,6 +104,7 @@ Status PathMigration::RunJob() {
   pacer_.Charge(job.bytes_written, start);
   progress_.jobs += job.bytes_written > 0 ? 1 : 0;
   progress_.bytes_written += job.bytes_written;
+  is_busy_ = job.is_busy;
   Update();
   host_->OnProgress(progress_);
   job.stuck.PermitUncheckedError();
@@ -88,11 +113,15 @@ Status PathMigration::RunJob() {
     const Status stop = host_->CheckToGoOn();
     return stop.ok() ? s : stop;
   }
-  if (!job.stuck.ok() && !is_done_) {
-    // What a job that began before adds may be what is in the way.
-    if (!host_->HasOlderJobs()) {
-      return job.stuck;
-    }
+  const bool is_stuck = !job.stuck.ok() && !is_done_;
+  const bool has_older_jobs = is_stuck && host_->HasOlderJobs();
+  // What a job that began before adds, or is about to, may be what is in the
+  // way. Such a job may have ended since this one looked.
+  if (is_stuck && !has_older_jobs && was_stuck_alone_) {
+    return job.stuck;
+  }
+  was_stuck_alone_ = is_stuck && !has_older_jobs;
+  if (has_older_jobs) {
     host_->WaitAMoment();
   }
   return s;

@@ -17,10 +17,10 @@ namespace ROCKSDB_NAMESPACE {
 // files, one after the other and at a limited rate, until none is left, and
 // reports the progress.
 //
-// It asks what is left again after each job, so it need not know what else
-// happens: jobs of others may move files, too, and jobs that began with the
-// former layout may add misplaced ones. It does not end before these have
-// ended.
+// It asks what is left again after each job, and from time to time while it
+// waits, so it need not know what else happens: jobs of others may move files,
+// too, and jobs that began with the former layout may add misplaced ones. It
+// does not end before these have ended, and it looks once more afterwards.
 //
 // Not thread-safe.
 class PathMigration {
@@ -35,6 +35,9 @@ class PathMigration {
 
   struct Job {
     uint64_t bytes_written = 0;
+    // There was no job: other jobs have all files that it might have moved. The
+    // next attempt is made after a pause.
+    bool is_busy = false;
     // Why there are misplaced files that neither this job nor one that follows
     // it can move for now; OK if there are none.
     Status stuck;
@@ -83,6 +86,9 @@ class PathMigration {
   void Start();
   // Decides what to do.
   Next NextStep();
+  // Waits for a moment. Other jobs move files meanwhile, so it asks from time
+  // to time what is left.
+  void Wait();
   Status RunJob();
   // Asks what is left, and computes the progress.
   void Update();
@@ -94,6 +100,10 @@ class PathMigration {
   MigratePathsProgress progress_;
   uint64_t start_micros_ = 0;
   bool is_done_ = false;
+  // Job::is_busy of the last job; false when it is time for the next attempt.
+  bool is_busy_ = false;
+  // The last job was stuck although no older one ran after it.
+  bool was_stuck_alone_ = false;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -19,8 +19,14 @@ struct PathMigrationState {
   bool is_running = false;
   // That of the running call, or of the last one.
   MigratePathsProgress progress;
-  // What compactions of misplaced files have written since the DB was opened.
-  uint64_t bytes_compacted = 0;
+  // The compactions of misplaced files that calls have run since the DB was
+  // opened. Those of the background do not count.
+  struct Compacted {
+    uint64_t compactions = 0;
+    // What they have written.
+    uint64_t bytes = 0;
+  };
+  Compacted compacted;
 
   // Returns the values of the property "rocksdb.path-migration".
   std::map<std::string, std::string> ToMap() const;

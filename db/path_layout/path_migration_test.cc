@@ -36,6 +36,9 @@ class FakeHost : public PathMigration::Host {
   void WaitAMoment() override {
     ++num_waits_;
     now_ += kSecond / 10;
+    if (num_waits_ == waits_of_other_job_) {
+      files_.clear();
+    }
     if (num_waits_ == waits_of_pause_) {
       is_paused_ = false;
     }
@@ -53,7 +56,14 @@ class FakeHost : public PathMigration::Host {
     left.is_done = files_.empty();
     return left;
   }
-  bool HasOlderJobs() override { return has_older_job_; }
+  bool HasOlderJobs() override {
+    if (ends_when_asked_) {
+      ends_when_asked_ = false;
+      stuck_ = Status::OK();
+      files_.insert(files_.end(), of_older_job_.begin(), of_older_job_.end());
+    }
+    return has_older_job_;
+  }
   bool IsPaused() override { return is_paused_; }
   Status CheckToGoOn() override { return stop_; }
   Status RunJob(PathMigration::Job* job) override {
@@ -65,6 +75,11 @@ class FakeHost : public PathMigration::Host {
     now_ += job_micros_;
     if (!fail_.ok()) {
       return fail_;
+    }
+    if (num_waits_ < waits_while_busy_) {
+      ++num_busy_;
+      job->is_busy = true;
+      return Status::OK();
     }
     if (!stuck_.ok()) {
       job->stuck = stuck_;
@@ -94,10 +109,17 @@ class FakeHost : public PathMigration::Host {
   uint64_t job_micros_ = 0;
   uint64_t written_ = 0;
   int num_waits_ = 0;
+  // When a job of others has moved all files.
+  int waits_of_other_job_ = 0;
+  // Until then jobs of others have all files.
+  int waits_while_busy_ = 0;
+  int num_busy_ = 0;
   int waits_of_pause_ = 0;
   int waits_of_older_job_ = 0;
   bool is_paused_ = false;
   bool has_older_job_ = false;
+  // An older job ends right before the migration asks for one.
+  bool ends_when_asked_ = false;
   size_t stop_at_ = SIZE_MAX;
   Status stop_;
   Status fail_;
@@ -199,6 +221,49 @@ TEST(PathMigrationTest, MovesWhatOlderJobsAdd) {
   EXPECT_EQ(22, host.last_.bytes_moved);
 }
 
+TEST(PathMigrationTest, MovesWhatAnOlderJobAddsAfterTheLastLook) {
+  FakeHost host({10});
+  host.ends_when_asked_ = true;
+  host.of_older_job_ = {5, 7};
+  PathMigration migration(&host, 0);
+  ASSERT_OK(migration.Run());
+  EXPECT_EQ(22, migration.progress().bytes_moved);
+  EXPECT_EQ(0, migration.progress().bytes_left);
+}
+
+TEST(PathMigrationTest, SeesWhatOtherJobsMoveWhileItWaits) {
+  FakeHost host({10, 20});
+  host.rate_ = 1;
+  host.waits_of_other_job_ = 2;
+  PathMigration migration(&host, host.rate_);
+  ASSERT_OK(migration.Run());
+  // The first job alone has to be paid for in ten seconds.
+  EXPECT_LE(host.now_, 2 * kSecond);
+  EXPECT_EQ(1, migration.progress().jobs);
+  EXPECT_EQ(10, migration.progress().bytes_written);
+  EXPECT_EQ(30, migration.progress().bytes_moved);
+}
+
+// It does not try all the time.
+TEST(PathMigrationTest, WaitsWhileOtherJobsHaveAllFiles) {
+  FakeHost host({10, 20});
+  host.waits_while_busy_ = 35;
+  PathMigration migration(&host, 0);
+  ASSERT_OK(migration.Run());
+  EXPECT_GT(host.num_busy_, 1);
+  EXPECT_LE(host.num_busy_, 5);
+  EXPECT_LE(host.now_, 5 * kSecond);
+  EXPECT_EQ(2, migration.progress().jobs);
+}
+
+TEST(PathMigrationTest, ReportsWhileItWaits) {
+  FakeHost host({10, 20});
+  host.rate_ = 1;
+  PathMigration migration(&host, host.rate_);
+  ASSERT_OK(migration.Run());
+  EXPECT_GE(host.num_reports_, 10);
+}
+
 TEST(PathMigrationTest, StopsBetweenJobs) {
   FakeHost host({10, 20, 30});
   host.stop_at_ = 1;
@@ -247,6 +312,18 @@ TEST(PathMigrationTest, StuckJobsEndIt) {
   EXPECT_NE(s.ToString().find("snapshots"), std::string::npos) << s.ToString();
   EXPECT_EQ(2, host.num_waits_);
   EXPECT_EQ(0, migration.progress().jobs);
+}
+
+// What was in the way of the job is gone when the migration asks for older
+// jobs.
+TEST(PathMigrationTest, StuckJobsAreRepeatedOnce) {
+  FakeHost host({10});
+  host.stuck_ = Status::Incomplete("a flush");
+  host.ends_when_asked_ = true;
+  PathMigration migration(&host, 0);
+  ASSERT_OK(migration.Run());
+  EXPECT_EQ(1, migration.progress().jobs);
+  EXPECT_EQ(10, migration.progress().bytes_moved);
 }
 
 TEST(PathMigrationStateTest, Values) {

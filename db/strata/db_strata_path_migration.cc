@@ -24,6 +24,7 @@
 #include "db/path_layout/misplaced_files.h"
 #include "db/path_layout/path_layout.h"
 #include "db/path_layout/path_migration.h"
+#include "db/path_layout/path_migration_state.h"
 #include "db/strata/background_delta_job.h"
 #include "db/strata/db_strata.h"
 #include "db/strata/manual_delta_job.h"
@@ -37,6 +38,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
+constexpr uint64_t kNanosPerMicro = 1000;
 // LOG tells of the progress when so much time has passed.
 constexpr uint64_t kLogIntervalMicros = 10 * MigrationPacer::kMicrosPerSecond;
 
@@ -76,8 +78,9 @@ class DBStrata::PathMigrationHost : public PathMigration::Host {
     last_log_micros_ = NowMicros();
   }
 
+  // The wall clock may be set back, or ahead.
   uint64_t NowMicros() override {
-    return db_->immutable_db_options_.clock->NowMicros();
+    return db_->immutable_db_options_.clock->NowNanos() / kNanosPerMicro;
   }
   void WaitAMoment() override {
     InstrumentedMutexLock lock(&db_->mutex_);
@@ -99,6 +102,10 @@ class DBStrata::PathMigrationHost : public PathMigration::Host {
 
  private:
   Status RunCompaction(PathMigration::Job* job);
+  // Returns true if an exclusive CompactRange() waits until it may begin: it
+  // comes first, and RunManualCompaction() would wait for it whether the call
+  // is canceled or not.
+  bool IsExclusiveCompactionWaiting();
   Status RunDeltaJob(PathMigration::Job* job);
   // Prepares the request of the next job of delta files. Returns false if none
   // of them is misplaced any more.
@@ -106,7 +113,7 @@ class DBStrata::PathMigrationHost : public PathMigration::Host {
   // Returns why the last job of delta files has found nothing to do although
   // some are misplaced.
   Status WhyStuck();
-  uint64_t BytesCompacted();
+  PathMigrationState::Compacted Compacted();
   const char* Name() const { return cfd_->GetName().c_str(); }
 
   DBStrata* const strata_;
@@ -135,11 +142,13 @@ PathMigration::Left DBStrata::PathMigrationHost::Look() {
 
 bool DBStrata::PathMigrationHost::HasOlderJobs() {
   InstrumentedMutexLock lock(&db_->mutex_);
+  const auto num_old =
+      std::count_if(db_->pending_outputs_.begin(), db_->pending_outputs_.end(),
+                    [this](uint64_t file) { return file < first_new_file_; });
   // An ingestion that was prepared may stay so for as long as the application
-  // likes, and its file number with it.
-  if (db_->num_outstanding_prepared_ingestions_.load() == 0 &&
-      !db_->pending_outputs_.empty() &&
-      db_->pending_outputs_.front() < first_new_file_) {
+  // likes, and its one file number with it. It is not known which numbers these
+  // are, so as many of them may be of ingestions as there are.
+  if (num_old > db_->num_outstanding_prepared_ingestions_.load()) {
     TEST_SYNC_POINT("DBStrata::PathMigrationHost::HasOlderJobs:Waits");
     return true;
   }
@@ -170,12 +179,13 @@ Status DBStrata::PathMigrationHost::CheckToGoOn() {
     return incomplete(Status::SubCode::kManualCompactionPaused,
                       "manual compactions are disabled");
   }
-  if (options_.canceled != nullptr && options_.canceled->load()) {
-    return incomplete(Status::SubCode::kManualCompactionPaused, "canceled");
-  }
+  // Before `canceled`, which AbortAllCompactions() may have set.
   if (db_->compaction_aborted_.load(std::memory_order_acquire) > 0) {
     return incomplete(Status::SubCode::kCompactionAborted,
                       "compactions are aborted");
+  }
+  if (options_.canceled != nullptr && options_.canceled->load()) {
+    return incomplete(Status::SubCode::kManualCompactionPaused, "canceled");
   }
   return Status::OK();
 }
@@ -186,21 +196,37 @@ Status DBStrata::PathMigrationHost::RunJob(PathMigration::Job* job) {
 }
 
 Status DBStrata::PathMigrationHost::RunCompaction(PathMigration::Job* job) {
-  const uint64_t before = BytesCompacted();
-  Status s = MisplacedFiles::CompactOne(db_, cfd_, options_.canceled);
-  job->bytes_written = BytesCompacted() - before;
+  Status s;
+  const PathMigrationState::Compacted before = Compacted();
+  if (!IsExclusiveCompactionWaiting()) {
+    s = MisplacedFiles::CompactOne(db_, cfd_, options_.canceled);
+  }
+  const PathMigrationState::Compacted after = Compacted();
+  job->bytes_written = after.bytes - before.bytes;
+  job->is_busy = s.ok() && after.compactions == before.compactions;
   return s;
 }
 
-uint64_t DBStrata::PathMigrationHost::BytesCompacted() {
+bool DBStrata::PathMigrationHost::IsExclusiveCompactionWaiting() {
   InstrumentedMutexLock lock(&db_->mutex_);
-  return cfd_->strata()->path_migration()->bytes_compacted;
+  return std::any_of(db_->manual_compaction_dequeue_.begin(),
+                     db_->manual_compaction_dequeue_.end(),
+                     [](const auto* compaction) {
+                       return compaction->exclusive && !compaction->in_progress;
+                     });
+}
+
+PathMigrationState::Compacted DBStrata::PathMigrationHost::Compacted() {
+  InstrumentedMutexLock lock(&db_->mutex_);
+  return cfd_->strata()->path_migration()->compacted;
 }
 
 Status DBStrata::PathMigrationHost::RunDeltaJob(PathMigration::Job* job) {
   if (!PrepareRequest()) {
     return Status::OK();
   }
+  TEST_SYNC_POINT_CALLBACK("DBStrata::PathMigrationHost::RunDeltaJob:Prepared",
+                           cfd_);
   const uint64_t before = request_.bytes_written;
   ManualDeltaJob delta_job(strata_, cfd_, &request_);
   Status s = strata_->scheduler_.RunManual(&delta_job);
@@ -209,7 +235,9 @@ Status DBStrata::PathMigrationHost::RunDeltaJob(PathMigration::Job* job) {
     // The next job leaves the damaged buckets alone.
     s = Status::OK();
   }
-  if (s.ok() && delta_job.is_done()) {
+  // Without the path the layout has changed since the request was prepared, and
+  // the job has left the files that the next one finds.
+  if (s.ok() && delta_job.is_done() && request_.sorted_path_id.has_value()) {
     job->stuck = WhyStuck();
   }
   return s;
@@ -423,6 +451,7 @@ Status DBStrata::MigratePaths(ColumnFamilyHandle* column_family,
   return s;
 }
 
+// Called for manual compactions, so that the reason is that of a call.
 void DBStrata::CountMoved(Compaction* compaction, const Status& status) {
   db_->mutex_.AssertHeld();
   if (!status.ok() ||
@@ -437,10 +466,10 @@ void DBStrata::CountMoved(Compaction* compaction, const Status& status) {
        compaction->edit()->GetBlobFileAdditions()) {
     bytes += file.GetTotalBlobBytes();
   }
-  compaction->column_family_data()
-      ->strata()
-      ->path_migration()
-      ->bytes_compacted += bytes;
+  PathMigrationState::Compacted& compacted =
+      compaction->column_family_data()->strata()->path_migration()->compacted;
+  ++compacted.compactions;
+  compacted.bytes += bytes;
 }
 
 Status MigratePaths(DB* db, ColumnFamilyHandle* column_family,
