@@ -443,9 +443,20 @@ TEST_F(CStrataTest, MigratePaths) {
   EXPECT_NE(std::string(error).find("canceled"), std::string::npos) << error;
   rocksdb_free(error);
   error = nullptr;
-  rocksdb_migrate_paths_options_destroy(move);
   EXPECT_EQ(moved, 0);
   EXPECT_GT(left, 0);
+  // The next call with the same options may run.
+  rocksdb_migrate_paths_options_set_canceled(move, 0);
+  rocksdb_migrate_paths_cf(db, nullptr, move, &moved, &left, &error);
+  ASSERT_EQ(error, nullptr) << error;
+  EXPECT_GT(moved, 0);
+  EXPECT_EQ(left, 0);
+  rocksdb_migrate_paths_options_set_canceled(move, 1);
+  rocksdb_migrate_paths_cf(db, nullptr, move, nullptr, nullptr, &error);
+  ASSERT_NE(error, nullptr);
+  rocksdb_free(error);
+  error = nullptr;
+  rocksdb_migrate_paths_options_destroy(move);
 
   // The layout is set.
   move = rocksdb_migrate_paths_options_create();

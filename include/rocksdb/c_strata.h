@@ -227,6 +227,12 @@ rocksdb_migrate_paths_options_set_max_bytes_per_second(
    call has ended. */
 extern ROCKSDB_LIBRARY_API void rocksdb_migrate_paths_options_cancel(
     rocksdb_migrate_paths_options_t* opt);
+/* 0: the next call with these options may run. To be set after
+   rocksdb_migrate_paths_options_cancel(), and after
+   rocksdb_disable_manual_compaction() has ended a call: it cancels these
+   options, too. Not 0: the same as rocksdb_migrate_paths_options_cancel(). */
+extern ROCKSDB_LIBRARY_API void rocksdb_migrate_paths_options_set_canceled(
+    rocksdb_migrate_paths_options_t* opt, unsigned char canceled);
 
 /* column_family: NULL for the default one. bytes_moved and bytes_left may be
    NULL; they are also set after an error. The property "rocksdb.path-migration"

@@ -63,13 +63,20 @@ struct MigratePathsOptions {
   uint64_t max_bytes_per_second = 0;
 
   // Ends the call soon after it has become true, also in the middle of a job.
-  // As with CompactRangeOptions::canceled, DB::DisableManualCompaction() may
-  // set it.
+  // As with CompactRangeOptions::canceled, all that ends manual compactions may
+  // set it, too: DB::DisableManualCompaction(), DB::AbortAllCompactions(),
+  // DB::Close(), and DB::CompactRange() with change_level. It must be false
+  // again for the next call.
   // Default: nullptr
   std::atomic<bool>* canceled = nullptr;
 
-  // Called when the call begins, after each job and at the end, by the thread
-  // of the call. It must not call MigratePaths().
+  // Called by the thread of the call: when the call begins, after each job,
+  // from time to time while the call waits, and at the end. It must not call
+  // DB::Close(), DB::DisableManualCompaction(), DB::AbortAllCompactions() or
+  // DB::CompactRange() with change_level: they wait for the end of the call,
+  // which waits for them then. To end the call, set `canceled`. A slow callback
+  // delays these calls of other threads. MigratePaths() of the same column
+  // family is Busy.
   // Default: none
   std::function<void(const MigratePathsProgress&)> on_progress;
 };
@@ -93,16 +100,28 @@ struct MigratePathsOptions {
 //
 // Memtables are not flushed: their data will be written where it belongs.
 //
+// The call waits
+// * for jobs that began before the layout was set and may write by the former
+//   one, at its end. Jobs of all column families count, as it is not known for
+//   which one a file number was taken. An ingestion that was prepared is not
+//   waited for: its files are moved after its commit, by the background or by
+//   another call. While there are such ingestions, as many other jobs that
+//   began before may be overlooked as ingestions were prepared since.
+// * while other compactions have all misplaced files, or an exclusive
+//   DB::CompactRange() waits for its turn;
+// * while DB::PauseBackgroundWork() is in force.
+//
 // Errors:
 // * InvalidArgument: the column family has, and would get, no layout; or the
 //   layout is not valid, as in DB::SetOptions(). Nothing has changed.
 // * NotSupported: a read-only or secondary instance; FIFO compaction or
 //   kCompactionStyleNone. Nothing has changed.
 // * Busy: another call for the column family is running. Nothing has changed.
-// * Incomplete: it was canceled, DB::DisableManualCompaction() or
-//   DB::AbortAllCompactions() was called, or delta files of a column family
-//   that no longer separates deltas wait for snapshots. What was moved stays
-//   moved, and the layout stays set. The message says how much is left.
+// * Incomplete: it was canceled; DB::DisableManualCompaction(),
+//   DB::AbortAllCompactions() or DB::CompactRange() with change_level was
+//   called; or delta files of a column family that no longer separates deltas
+//   wait for snapshots. What was moved stays moved, and the layout stays set.
+//   The message says how much is left.
 // * ShutdownInProgress, ColumnFamilyDropped: the DB is being closed, or the
 //   column family was dropped.
 // * other errors: a job has failed. The message says what is left, and where.
