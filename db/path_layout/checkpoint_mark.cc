@@ -13,7 +13,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-constexpr char kTitle[] = "Strata checkpoint in progress";
+constexpr char kCheckpointTitle[] = "Strata checkpoint in progress";
 // Stands before the name of a directory. No file on a path has such a name.
 constexpr char kDirectory[] = "directory ";
 
@@ -31,7 +31,7 @@ std::string CheckpointMark::Encode() const {
     }
   }
   lines.insert(lines.end(), files.begin(), files.end());
-  return EncodeMark(kTitle, lines);
+  return EncodeMark(kCheckpointTitle, lines);
 }
 
 Status CheckpointMark::DecodeFrom(const std::string& text) {
@@ -39,7 +39,8 @@ Status CheckpointMark::DecodeFrom(const std::string& text) {
   directories.clear();
   files.clear();
   std::vector<std::string> lines;
-  const Status s = DecodeMark(text, kTitle, "the mark of a checkpoint", &lines);
+  const Status s =
+      DecodeMark(text, kCheckpointTitle, "the mark of a checkpoint", &lines);
   if (!s.ok()) {
     return s;
   }

@@ -25,7 +25,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-bool IsOnPath(FileType type) {
+bool IsLayoutType(FileType type) {
   return type == kTableFile || type == kBlobFile || type == kDeltaFile;
 }
 
@@ -363,7 +363,7 @@ Status LayoutCheckpoint::Prepare(const CopyPaths& paths,
   }
   for (Other& other : others_) {
     for (const LiveFileStorageInfo& file : *files) {
-      if (IsOnPath(file.file_type) &&
+      if (IsLayoutType(file.file_type) &&
           plan_->DirectoryOf(file.file_number) == other.directory) {
         other.files.insert(file.relative_filename);
       }
@@ -427,7 +427,7 @@ Status LayoutCheckpoint::CheckFiles(
     const std::vector<LiveFileStorageInfo>& files) const {
   std::unordered_set<uint64_t> numbers;
   for (const LiveFileStorageInfo& file : files) {
-    if (IsOnPath(file.file_type)) {
+    if (IsLayoutType(file.file_type)) {
       numbers.insert(file.file_number);
       if (!plan_->Has(file.file_number)) {
         return Status::Corruption("The MANIFEST does not name a live file",
@@ -503,7 +503,8 @@ const std::string& LayoutCheckpoint::StagingDirectoryOf(
     const std::string& name) const {
   uint64_t number = 0;
   FileType type = kTempFile;
-  if (has_layout() && ParseFileName(name, &number, &type) && IsOnPath(type)) {
+  if (has_layout() && ParseFileName(name, &number, &type) &&
+      IsLayoutType(type)) {
     const std::string& directory = plan_->DirectoryOf(number);
     for (const Other& other : others_) {
       if (other.directory == directory) {

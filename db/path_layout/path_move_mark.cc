@@ -13,12 +13,12 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-constexpr char kTitle[] = "Strata moves paths";
+constexpr char kMoveTitle[] = "Strata moves paths";
 constexpr char kWhat[] = "the mark of a move of paths";
 // These stand before the names of directories, and a space stands before the
 // size of a file.
-constexpr char kFrom[] = "from ";
-constexpr char kTo[] = "to ";
+constexpr char kFromPrefix[] = "from ";
+constexpr char kToPrefix[] = "to ";
 // No file of a database that has files to be moved has this number: the first
 // numbers are those of its first MANIFEST and WAL.
 constexpr uint64_t kTemporaryNumber = 2;
@@ -41,30 +41,30 @@ const char* PathMoveMark::Name() { return "PATHMOVE"; }
 std::string PathMoveMark::Encode() const {
   std::vector<std::string> lines;
   for (const Move& move : moves) {
-    lines.push_back(kFrom + move.request.from);
-    lines.push_back(kTo + move.request.to);
+    lines.push_back(kFromPrefix + move.request.from);
+    lines.push_back(kToPrefix + move.request.to);
     for (const auto& [name, size] : move.files) {
       lines.push_back(name + " " + std::to_string(size));
     }
   }
-  return EncodeMark(kTitle, lines);
+  return EncodeMark(kMoveTitle, lines);
 }
 
 Status PathMoveMark::DecodeFrom(const std::string& text) {
   moves.clear();
   std::vector<std::string> lines;
-  Status s = DecodeMark(text, kTitle, kWhat, &lines);
+  Status s = DecodeMark(text, kMoveTitle, kWhat, &lines);
   for (size_t i = 0; s.ok() && i < lines.size(); ++i) {
     std::string name;
     uint64_t size = 0;
-    if (StartsWith(lines[i], kFrom)) {
-      if (i + 1 == lines.size() || !StartsWith(lines[i + 1], kTo)) {
+    if (StartsWith(lines[i], kFromPrefix)) {
+      if (i + 1 == lines.size() || !StartsWith(lines[i + 1], kToPrefix)) {
         s = Status::Corruption(kWhat, "has no destination for a source");
         continue;
       }
       PathMoveRequest& request = moves.emplace_back().request;
-      request.from = lines[i].substr(sizeof(kFrom) - 1);
-      request.to = lines[i + 1].substr(sizeof(kTo) - 1);
+      request.from = lines[i].substr(sizeof(kFromPrefix) - 1);
+      request.to = lines[i + 1].substr(sizeof(kToPrefix) - 1);
       ++i;
     } else if (!moves.empty() && ParseFile(lines[i], &name, &size)) {
       moves.back().files[name] = size;
