@@ -489,6 +489,7 @@ STRATA_TEST_MAIN = \
   db/path_layout/path_migration_test.cc \
   db/path_layout/path_move_mark_test.cc \
   db/path_layout/path_move_plan_test.cc \
+  db/path_layout/path_move_survey_test.cc \
   db/path_layout/path_mover_test.cc \
   db/path_layout/path_placement_test.cc \
   db/path_layout/path_stats_test.cc \

@@ -32,7 +32,7 @@ struct PathMoveMark {
 
   struct Move {
     PathMoveRequest request;
-    // Name of a file that was to be moved -> bytes.
+    // Name of a file that was in the source, and was to be moved -> bytes.
     std::map<std::string, uint64_t> files;
   };
 

@@ -90,10 +90,20 @@ size_t PathMovePlan::FindRequest(const std::string& directory, bool resumes) {
   return entry->second;
 }
 
+const std::string* PathMovePlan::FamilyWithoutPaths(
+    const std::string& name) const {
+  const auto found = names_.find(name);
+  return found == names_.end() ? nullptr : found->second;
+}
+
 Status PathMovePlan::AddFamily(const Family& family, bool resumes) {
+  const std::string* without_paths = nullptr;
+  if (family.paths.empty()) {
+    without_paths = &without_paths_.emplace_back(family.name);
+  }
   for (const auto* files : {&family.needed, &family.others}) {
     for (const ManifestFamily::File& file : *files) {
-      names_.insert(NameOf(file));
+      names_[NameOf(file)] = without_paths;
     }
   }
   if (family.paths.empty()) {
@@ -117,11 +127,12 @@ Status PathMovePlan::AddFamily(const Family& family, bool resumes) {
       continue;
     }
     Move& move = moves_[index];
-    if (move.users.empty() && is_same_(directory, move.request.from)) {
+    const bool was_replaced = !is_same_(directory, move.request.from);
+    if (move.users.empty() && !was_replaced) {
       move.request.from = directory;
     }
     users.back().second = move.users.size();
-    move.users.push_back({family.name, i});
+    move.users.push_back({family.name, i, was_replaced});
     paths[i].path = move.request.to;
     is_changed = true;
   }
@@ -176,15 +187,25 @@ Status PathMovePlan::CheckUsers() const {
   return Status::OK();
 }
 
+void PathMovePlan::AddMoves(const std::vector<PathMoveRequest>& requests) {
+  for (const PathMoveRequest& request : requests) {
+    const auto earlier =
+        std::find_if(moves_.begin(), moves_.end(), [&](const Move& move) {
+          return is_same_(request.to, move.request.to);
+        });
+    const std::string to =
+        earlier == moves_.end() ? request.to : earlier->request.to;
+    moves_.emplace_back().request = {request.from, to};
+  }
+}
+
 Status PathMovePlan::Make(const std::vector<PathMoveRequest>& requests,
                           const std::vector<Family>& families, bool resumes) {
   Status s = CheckRequests(requests);
   if (!s.ok()) {
     return s;
   }
-  for (const PathMoveRequest& request : requests) {
-    moves_.emplace_back().request = request;
-  }
+  AddMoves(requests);
   for (const Family& family : families) {
     s = AddFamily(family, resumes);
     if (!s.ok()) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <set>
 #include <string>
@@ -35,6 +36,7 @@ struct PathMoveRequest {
 // 2. Path ids do not change, so neither the MANIFEST nor a layout does.
 // 3. No column family has a directory twice that it did not have twice before:
 //    its path ids would lose their meaning.
+// 4. Destinations that are one directory have one name.
 class PathMovePlan {
  public:
   struct Family {
@@ -59,10 +61,14 @@ class PathMovePlan {
   struct User {
     std::string family;
     uint32_t path_id = 0;
+    // True: the path is the destination already. The move, which was begun
+    // before, has replaced it, or the column family never had the source.
+    bool was_replaced = false;
   };
 
   struct Move {
-    // The request, with the name of the source as the options spell it.
+    // The request. The source is spelled as in the options, the destination as
+    // in the first request that has it.
     PathMoveRequest request;
     std::vector<User> users;
     // By increasing number. All files of the paths of the users.
@@ -102,6 +108,15 @@ class PathMovePlan {
   // Returns true if a record of the MANIFEST names this file.
   bool Knows(const std::string& name) const { return names_.count(name) > 0; }
 
+  // Returns the column family of a file that a record of the MANIFEST names if
+  // no paths were given for it, nullptr if some were or the file is unknown.
+  const std::string* FamilyWithoutPaths(const std::string& name) const;
+
+  // Returns true if this is the directory of the database.
+  bool IsDirectoryOfDB(const std::string& directory) const {
+    return is_same_(directory, db_dir_);
+  }
+
   // Returns true if the database has files of its own in this directory before
   // the move: it is that of the database, or a path of a column family.
   bool IsOwn(const std::string& directory) const;
@@ -117,6 +132,7 @@ class PathMovePlan {
   // begun before, with this destination; requests.size() if there is none.
   size_t FindRequest(const std::string& directory, bool resumes);
   Status CheckRequests(const std::vector<PathMoveRequest>& requests) const;
+  void AddMoves(const std::vector<PathMoveRequest>& requests);
   Status AddFamily(const Family& family, bool resumes);
   Status CheckUsers() const;
 
@@ -126,7 +142,12 @@ class PathMovePlan {
   std::vector<Move> moves_;
   std::map<std::string, std::vector<DbPath>> new_paths_;
   std::vector<std::string> staying_;
-  std::set<std::string> names_;
+  // Name of a file -> its column family in without_paths_; nullptr: paths were
+  // given.
+  std::map<std::string, const std::string*> names_;
+  // The names of the families without paths. A list, because names_ has
+  // pointers to them.
+  std::list<std::string> without_paths_;
   // The directories of all paths, as they are spelled.
   std::set<std::string> own_;
   // Results of FindRequest(): a database can have thousands of column families

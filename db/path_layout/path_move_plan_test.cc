@@ -118,6 +118,16 @@ TEST_F(PathMovePlanTest, FilesOfAllFamiliesWithThePathMove) {
   for (const char* known : {"000010.sst", "000041.blob", "000023.blob"}) {
     EXPECT_TRUE(plan_->Knows(known)) << known;
   }
+  for (const char* name : {"000010.sst", "000011.blob"}) {
+    ASSERT_NE(plan_->FamilyWithoutPaths(name), nullptr) << name;
+    EXPECT_EQ(*plan_->FamilyWithoutPaths(name), "default");
+  }
+  for (const char* name : {"000020.sst", "000041.blob", "000099.sst"}) {
+    EXPECT_EQ(plan_->FamilyWithoutPaths(name), nullptr) << name;
+  }
+  EXPECT_TRUE(plan_->IsDirectoryOfDB("/link/db"));
+  EXPECT_FALSE(plan_->IsDirectoryOfDB("/x"));
+  EXPECT_FALSE(move.users[0].was_replaced);
   EXPECT_FALSE(plan_->Knows("000099.sst"));
   for (const char* own : {"/db", "/x", "/link/x", "/y", "/z/"}) {
     EXPECT_TRUE(plan_->IsOwn(own)) << own;
@@ -166,6 +176,17 @@ TEST_F(PathMovePlanTest, AnotherNameOfTheSource) {
   ExpectRefusal({{"/y", "/link/y"}}, "both names lead to one directory");
 }
 
+// Otherwise what one move has put into the destination would be unknown there
+// to the other one.
+TEST_F(PathMovePlanTest, TwoNamesOfOneDestination) {
+  families_ = {MakeFamily("a", {"/x", "/y"}, 20), MakeFamily("b", {"/z"}, 30)};
+  ASSERT_OK(Make({{"/y", "/new"}, {"/z", "/link/new"}}));
+  ASSERT_EQ(plan_->moves().size(), 2u);
+  EXPECT_EQ(plan_->moves()[0].request.to, "/new");
+  EXPECT_EQ(plan_->moves()[1].request.to, "/new");
+  EXPECT_EQ(NewPaths("b"), (Texts{"/new:100"}));
+}
+
 TEST_F(PathMovePlanTest, Refusals) {
   wal_dir_ = "/wal";
   families_ = {MakeFamily("a", {"/x", "/y"}, 20), MakeFamily("b", {"/z"}, 30)};
@@ -208,6 +229,7 @@ TEST_F(PathMovePlanTest, PathsAfterTheMove) {
   ASSERT_OK(Make({{"/y", "/new"}}, /*resumes=*/true));
   EXPECT_EQ(Names(plan_->moves()[0]), (Texts{"000022.sst", "000023.blob"}));
   EXPECT_EQ(plan_->moves()[0].request.from, "/y");
+  EXPECT_TRUE(plan_->moves()[0].users[0].was_replaced);
   EXPECT_EQ(NewPaths("a"), (Texts{"/x:100", "/new:101"}));
 
   ASSERT_OK(Make({{"/y", "/new"}}));

@@ -26,7 +26,7 @@ bool ParseOwnName(const std::string& name, uint64_t* number, FileType* type) {
   return ParseFileName(own, number, type);
 }
 
-bool IsOnPath(FileType type) {
+bool IsMovedType(FileType type) {
   return type == kTableFile || type == kBlobFile || type == kDeltaFile;
 }
 
@@ -66,59 +66,108 @@ Status PathMoveSurvey::Make(FileSystem* fs, const PathMovePlan& plan,
   fs_ = fs;
   plan_ = &plan;
   moves_.clear();
+  listings_.clear();
   static const PathMoveMark::Move* const kNone = new PathMoveMark::Move();
-  for (size_t i = 0; i < plan.moves().size(); ++i) {
-    const PathMoveMark::Move& marked =
-        mark.moves.empty() ? *kNone : mark.moves[i];
-    Status s = AddMove(plan.moves()[i], marked);
+  const auto marked = [&mark](size_t i) -> const PathMoveMark::Move& {
+    return mark.moves.empty() ? *kNone : mark.moves[i];
+  };
+  Status s;
+  for (size_t i = 0; s.ok() && i < plan.moves().size(); ++i) {
+    s = AddMove(plan.moves()[i], marked(i));
+  }
+  for (size_t i = 0; s.ok() && i < plan.moves().size(); ++i) {
+    s = CheckDestination(mark, listings_[i], &moves_[i]);
     if (s.ok()) {
-      s = CheckDestination(mark, &moves_.back());
-    }
-    if (s.ok()) {
-      s = AddStale(marked, &moves_.back());
-    }
-    if (!s.ok()) {
-      return s;
-    }
-  }
-  return Status::OK();
-}
-
-Status PathMoveSurvey::AddMove(const PathMovePlan::Move& planned,
-                               const PathMoveMark::Move& marked) {
-  Move& move = moves_.emplace_back();
-  move.planned = &planned;
-  Status s = List(planned.request.from, &in_source_, &move.has_source);
-  if (s.ok()) {
-    s = List(planned.request.to, &in_destination_, &move.has_destination);
-  }
-  for (size_t i = 0; s.ok() && i < planned.files.size(); ++i) {
-    s = AddFile(planned.files[i], marked, &move);
-  }
-  for (const std::string& name : in_source_) {
-    uint64_t number = 0;
-    FileType type = kTempFile;
-    if (ParseOwnName(name, &number, &type) && IsOnPath(type) &&
-        !plan_->Knows(name)) {
-      ++move.num_unknown;
+      s = AddStale(marked(i), listings_[i], &moves_[i]);
     }
   }
   return s;
 }
 
+Status PathMoveSurvey::AddMove(const PathMovePlan::Move& planned,
+                               const PathMoveMark::Move& marked) {
+  Move& move = moves_.emplace_back();
+  Listing& listing = listings_.emplace_back();
+  move.planned = &planned;
+  Status s = List(planned.request.from, &listing.source, &move.has_source);
+  if (s.ok()) {
+    s = List(planned.request.to, &listing.destination, &move.has_destination);
+  }
+  for (size_t i = 0; s.ok() && i < planned.files.size(); ++i) {
+    s = AddFile(planned.files[i], marked, listing, &move);
+  }
+  if (s.ok()) {
+    s = AddTwins(marked, listing, &move);
+  }
+  return s.ok() ? CheckSource(listing, &move) : s;
+}
+
+Status PathMoveSurvey::CheckSource(const Listing& listing, Move* move) const {
+  const std::string& from = move->planned->request.from;
+  // The files of families without paths are in the directory of the database.
+  const bool has_all_families = plan_->IsDirectoryOfDB(from);
+  for (const std::string& name : listing.source) {
+    uint64_t number = 0;
+    FileType type = kTempFile;
+    if (!ParseOwnName(name, &number, &type) || !IsMovedType(type)) {
+      continue;
+    }
+    const std::string* const family = plan_->FamilyWithoutPaths(name);
+    if (family != nullptr && !has_all_families) {
+      return Status::InvalidArgument(
+          from + "/" + name,
+          "is a file of column family " + *family +
+              ", for which no paths are known. Give them by --cf_paths and "
+              "--column_family=" +
+              *family);
+    }
+    move->num_unknown += plan_->Knows(name) ? 0 : 1;
+  }
+  return Status::OK();
+}
+
+Status PathMoveSurvey::AddTwins(const PathMoveMark::Move& marked,
+                                const Listing& listing, Move* move) const {
+  for (const PathMovePlan::Move& other : plan_->moves()) {
+    if (&other == move->planned ||
+        other.request.to != move->planned->request.to) {
+      continue;
+    }
+    for (const PathMovePlan::File& planned : other.files) {
+      File file;
+      file.planned = &planned;
+      file.user = &other.users[planned.user];
+      file.name = PathMovePlan::NameOf(planned.file);
+      file.is_in_source = listing.source.count(file.name) > 0;
+      file.is_in_destination = listing.destination.count(file.name) > 0;
+      if (!file.is_in_source || marked.files.count(file.name) == 0) {
+        continue;
+      }
+      const Status s = CheckSizes(*move, &file);
+      if (!s.ok()) {
+        return s;
+      }
+      move->files.push_back(std::move(file));
+    }
+  }
+  return Status::OK();
+}
+
 Status PathMoveSurvey::AddFile(const PathMovePlan::File& planned,
-                               const PathMoveMark::Move& marked, Move* move) {
+                               const PathMoveMark::Move& marked,
+                               const Listing& listing, Move* move) const {
   const PathMoveRequest& request = move->planned->request;
   File file;
   file.planned = &planned;
+  file.user = &move->planned->users[planned.user];
   file.name = PathMovePlan::NameOf(planned.file);
-  file.is_in_source = in_source_.count(file.name) > 0;
-  file.is_in_destination = in_destination_.count(file.name) > 0;
+  file.is_in_source = listing.source.count(file.name) > 0;
+  file.is_in_destination = listing.destination.count(file.name) > 0;
   if (!file.is_in_source && !file.is_in_destination) {
     return planned.is_needed
                ? Status::InvalidArgument(
                      "The MANIFEST has " + file.name + " on " +
-                     PathMovePlan::TextOf(move->planned->users[planned.user]) +
+                     PathMovePlan::TextOf(*file.user) +
                      ", but the file is neither in " + request.from +
                      " nor in " + request.to +
                      ". Are these the paths of the database (--cf_paths)?")
@@ -126,7 +175,7 @@ Status PathMoveSurvey::AddFile(const PathMovePlan::File& planned,
   }
   Status s;
   if (file.is_in_source && file.is_in_destination) {
-    s = CheckBoth(marked, *move, file);
+    s = CheckBoth(marked, move, &file);
   }
   if (s.ok()) {
     s = CheckSizes(*move, &file);
@@ -167,26 +216,34 @@ Status PathMoveSurvey::CheckSizes(const Move& move, File* file) const {
   return Status::OK();
 }
 
-Status PathMoveSurvey::CheckBoth(const PathMoveMark::Move& marked,
-                                 const Move& move, const File& file) const {
-  if (marked.files.count(file.name) > 0) {
+Status PathMoveSurvey::CheckBoth(const PathMoveMark::Move& marked, Move* move,
+                                 File* file) const {
+  if (marked.files.count(file->name) > 0) {
     return Status::OK();
   }
-  const PathMoveRequest& request = move.planned->request;
+  const PathMoveRequest& request = move->planned->request;
   bool is_same = false;
-  const IOStatus s = fs_->AreFilesSame(request.from + "/" + file.name,
-                                       request.to + "/" + file.name,
+  const IOStatus s = fs_->AreFilesSame(request.from + "/" + file->name,
+                                       request.to + "/" + file->name,
                                        IOOptions(), &is_same, nullptr);
   if (s.ok() && is_same) {
     return Status::OK();
   }
+  if (file->user->was_replaced) {
+    // A job has left the file in the source when it failed, for example by a
+    // crash, and the database took the number once more, with its new paths.
+    file->is_in_source = false;
+    ++move->num_unknown;
+    return Status::OK();
+  }
   return Status::InvalidArgument(
-      request.to + "/" + file.name,
+      request.to + "/" + file->name,
       "exists already, and no unfinished move of " + request.from +
           " has left it: another database may have its files there");
 }
 
 Status PathMoveSurvey::CheckDestination(const PathMoveMark& mark,
+                                        const Listing& listing,
                                         Move* move) const {
   const std::string& to = move->planned->request.to;
   // The files of the move that may be there, and their numbers.
@@ -200,29 +257,35 @@ Status PathMoveSurvey::CheckDestination(const PathMoveMark& mark,
       numbers.insert(number);
     }
   };
-  for (const PathMovePlan::Move& planned : plan_->moves()) {
-    for (const PathMovePlan::File& file : planned.files) {
-      if (planned.request.to == to) {
-        add(PathMovePlan::NameOf(file.file));
+  for (size_t i = 0; i < moves_.size(); ++i) {
+    if (moves_[i].planned->request.to != to) {
+      continue;
+    }
+    for (const File& file : moves_[i].files) {
+      // The MANIFEST names blob and delta files that are long gone. One that
+      // the source does not have is probably that of another database.
+      if (file.planned->is_needed || file.is_in_source) {
+        add(file.name);
       }
     }
-  }
-  for (const PathMoveMark::Move& marked : mark.moves) {
-    for (const auto& [name, size] : marked.files) {
-      if (marked.request.to == to) {
+    if (!mark.moves.empty()) {
+      for (const auto& [name, size] : mark.moves[i].files) {
         add(name);
       }
     }
   }
   const bool is_own = plan_->IsOwn(to);
-  for (const std::string& name : in_destination_) {
+  // An attempt makes temporary files when its mark is durable.
+  const bool may_have_temporaries = is_own || !mark.moves.empty();
+  for (const std::string& name : listing.destination) {
     uint64_t number = 0;
     FileType type = kTableFile;
     if (!ParseOwnName(name, &number, &type)) {
       // For example "lost+found".
       continue;
     }
-    if (type == kTempFile && numbers.count(number) > 0 &&
+    if (type == kTempFile && may_have_temporaries &&
+        numbers.count(number) > 0 &&
         name == TempFileName("", number).substr(1)) {
       move->temporaries.push_back(to + "/" + name);
     } else if (!is_own && names.count(name) == 0) {
@@ -235,10 +298,10 @@ Status PathMoveSurvey::CheckDestination(const PathMoveMark& mark,
 }
 
 Status PathMoveSurvey::AddStale(const PathMoveMark::Move& marked,
-                                Move* move) const {
+                                const Listing& listing, Move* move) const {
   const PathMoveRequest& request = move->planned->request;
   const std::pair<const Names*, const std::string*> places[] = {
-      {&in_source_, &request.from}, {&in_destination_, &request.to}};
+      {&listing.source, &request.from}, {&listing.destination, &request.to}};
   for (const auto& [name, marked_size] : marked.files) {
     for (const auto& [names, directory] : places) {
       if (plan_->Knows(name) || names->count(name) == 0) {
@@ -253,6 +316,7 @@ Status PathMoveSurvey::AddStale(const PathMoveMark::Move& marked,
       // Another size: the file is not the one that was to be moved.
       if (size == marked_size) {
         move->stale.push_back(fname);
+        move->num_unknown -= names == &listing.source ? 1 : 0;
       }
     }
   }

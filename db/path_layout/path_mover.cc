@@ -51,8 +51,6 @@ PathMover::PathMover(FileSystem* fs, SystemClock* clock,
     limiter_.reset(
         NewGenericRateLimiter(static_cast<int64_t>(options_.bytes_per_second)));
   }
-  copy_ = std::make_unique<CheckedFileCopy>(fs_, options_.checksum_factory,
-                                            limiter_.get(), options_.verifies);
 }
 
 PathMover::~PathMover() {
@@ -221,14 +219,27 @@ bool PathMover::KeepsOldPaths() const {
   if (is_deleting_) {
     return false;
   }
-  for (const PathMoveSurvey::Move& move : survey_.moves()) {
+  for (size_t i = 0; i < survey_.moves().size(); ++i) {
+    const PathMoveSurvey::Move& move = survey_.moves()[i];
+    const std::vector<PathMovePlan::User>& users = move.planned->users;
+    // All families get their new paths at once. If one of them has the source,
+    // the others have had the destination before the move, with files of their
+    // own.
+    const bool has_source =
+        std::any_of(users.begin(), users.end(),
+                    [](const auto& user) { return !user.was_replaced; });
     for (const PathMoveSurvey::File& file : move.files) {
-      if (!file.is_in_source) {
+      if (!file.is_in_source &&
+          (!has_source || !file.user->was_replaced || IsMarked(i, file.name))) {
         return false;
       }
     }
   }
   return true;
+}
+
+bool PathMover::IsMarked(size_t index, const std::string& name) const {
+  return has_mark_ && mark_.moves[index].files.count(name) > 0;
 }
 
 Status PathMover::TryLink(const PathMoveSurvey::Move& move, size_t index) {
@@ -244,9 +255,8 @@ Status PathMover::TryLink(const PathMoveSurvey::Move& move, size_t index) {
   const IOStatus s = fs_->LinkFile(request.from + "/" + pending->name, name,
                                    IOOptions(), nullptr);
   can_link_[index] = s.ok();
-  if (!s.ok()) {
-    return Status::OK();
-  }
+  // A file system in a network may have made the link although it returns an
+  // error.
   const Status deleted = DeleteIfExists(name);
   // Without the mark the link would be taken for a file of another database.
   keeps_mark_ = keeps_mark_ || !deleted.ok();
@@ -359,7 +369,12 @@ Status PathMover::WriteMark() {
     }
     marked.request = move.planned->request;
     for (const PathMoveSurvey::File& file : move.files) {
-      marked.files[file.name] = file.size;
+      // A file that is only in the destination was not put there by this move,
+      // unless the old mark says so: its path may have been the destination
+      // before.
+      if (file.is_in_source) {
+        marked.files[file.name] = file.size;
+      }
     }
   }
   if (has_mark_ && mark.Encode() == mark_.Encode()) {
@@ -396,10 +411,15 @@ Status PathMover::TransferFile(const PathMoveSurvey::Move& move,
     const CheckedFileCopy::Expected expected = {file->size, planned.checksum,
                                                 planned.checksum_func_name};
     const std::string temporary = TempFileName(request.to, planned.number);
-    Status s = copy_->Copy(from, temporary, expected, [this](uint64_t bytes) {
-      done_bytes_ += bytes;
-      ReportProgress();
-    });
+    // A copy overwrites a file with this name. Another name of the source,
+    // which it could be, must not lead to it.
+    Status s = DeleteIfExists(temporary);
+    if (s.ok()) {
+      s = copy_->Copy(from, temporary, expected, [this](uint64_t bytes) {
+        done_bytes_ += bytes;
+        ReportProgress();
+      });
+    }
     if (s.ok()) {
       s = fs_->RenameFile(temporary, to, IOOptions(), nullptr);
       if (!s.ok()) {
@@ -420,7 +440,7 @@ Status PathMover::TransferFile(const PathMoveSurvey::Move& move,
 }
 
 Status PathMover::Transfer(PathMoveSurvey::Move* move, bool can_link) {
-  if (move->planned->users.empty()) {
+  if (move->planned->users.empty() && move->files.empty()) {
     return Status::OK();
   }
   if (move->NumPending() > 0) {
@@ -499,10 +519,9 @@ std::string PathMover::TextOf(const PathMoveSurvey::Move& move) {
   // A database can have thousands of column families with the same paths.
   constexpr size_t kMaxUsers = 8;
   const std::vector<PathMovePlan::User>& users = move.planned->users;
-  std::string text =
-      FilesAndBytes(move.NumPending(), move.PendingBytes()) + " of ";
+  std::string text = FilesAndBytes(move.NumPending(), move.PendingBytes());
   for (size_t i = 0; i < users.size() && i < kMaxUsers; ++i) {
-    text += (i == 0 ? "" : ", ") + PathMovePlan::TextOf(users[i]);
+    text += (i == 0 ? " of " : ", ") + PathMovePlan::TextOf(users[i]);
   }
   if (users.size() > kMaxUsers) {
     text += " and " + std::to_string(users.size() - kMaxUsers) + " more";
@@ -518,11 +537,12 @@ void PathMover::ReportPlan() const {
     }
     Report("To be moved: " + TextOf(move));
     // Bytes by path, and by type.
-    std::map<std::pair<size_t, FileType>, std::pair<uint64_t, uint64_t>> counts;
+    std::map<std::pair<const PathMovePlan::User*, FileType>,
+             std::pair<uint64_t, uint64_t>>
+        counts;
     for (const PathMoveSurvey::File& file : move.files) {
       if (file.IsPending()) {
-        auto& [files, bytes] =
-            counts[{file.planned->user, file.planned->file.type}];
+        auto& [files, bytes] = counts[{file.user, file.planned->file.type}];
         ++files;
         bytes += file.size;
       }
@@ -531,8 +551,8 @@ void PathMover::ReportPlan() const {
       const char* const type = key.second == kBlobFile    ? "blob"
                                : key.second == kDeltaFile ? "delta"
                                                           : "SST";
-      Report("  " + PathMovePlan::TextOf(move.planned->users[key.first]) +
-             ", " + type + ": " + FilesAndBytes(count.first, count.second));
+      Report("  " + PathMovePlan::TextOf(*key.first) + ", " + type + ": " +
+             FilesAndBytes(count.first, count.second));
     }
     uint64_t free = 0;
     if (move.has_destination &&
@@ -573,6 +593,13 @@ void PathMover::ReportEnd(uint64_t start_micros) const {
              move.planned->request.from);
     }
   }
+  if (copy_->num_unchecked() > 0) {
+    Report("The MANIFEST has checksums of " +
+           std::to_string(copy_->num_unchecked()) +
+           " copied files that were not compared, because their function is "
+           "unknown: " +
+           copy_->unknown_function());
+  }
   char seconds[32];
   snprintf(seconds, sizeof(seconds), "%.1f",
            static_cast<double>(clock_->NowMicros() - start_micros) /
@@ -584,8 +611,11 @@ void PathMover::ReportEnd(uint64_t start_micros) const {
          std::to_string(summary_.deleted_files) + " old files");
 }
 
-Status PathMover::Run(const FamilyOf& family_of, const std::string& wal_dir) {
+Status PathMover::Run(const FamilyOf& family_of, const std::string& wal_dir,
+                      std::shared_ptr<FileChecksumGenFactory> checksums) {
   assert(lock_ != nullptr);
+  copy_ = std::make_unique<CheckedFileCopy>(fs_, std::move(checksums),
+                                            limiter_.get(), options_.verifies);
   const uint64_t start_micros = clock_->NowMicros();
   last_report_micros_ = start_micros;
   Status s = ReadMark();
@@ -601,10 +631,10 @@ Status PathMover::Run(const FamilyOf& family_of, const std::string& wal_dir) {
   if (!s.ok()) {
     return s;
   }
-  for (const PathMovePlan::Move& move : plan_->moves()) {
-    if (move.users.empty()) {
-      Report("Nothing to move from " + move.request.from + " to " +
-             move.request.to +
+  for (const PathMoveSurvey::Move& move : survey_.moves()) {
+    if (move.planned->users.empty() && move.files.empty()) {
+      const PathMoveRequest& request = move.planned->request;
+      Report("Nothing to move from " + request.from + " to " + request.to +
              ": the source is no path, and the destination is one");
     }
   }

@@ -47,7 +47,8 @@ class SystemClock;
 //    in between.
 // 2. A file with its final name in the destination is complete. No file is
 //    overwritten. A file is deleted only if the destination has it, or if the
-//    mark names it and the MANIFEST does not.
+//    mark names it and the MANIFEST does not. The mark names only files that
+//    were in the source.
 // 3. The MANIFEST, the WALs and all other files stay as they are.
 //
 // Not thread-safe.
@@ -60,8 +61,6 @@ class PathMover {
     // Whether each copy is compared with its source, and the source with its
     // checksum in the MANIFEST. Sizes are always compared.
     bool verifies = true;
-    // Makes the functions of the checksums in the MANIFEST; may be nullptr.
-    std::shared_ptr<FileChecksumGenFactory> checksum_factory;
     // True: say what would be moved, and change nothing.
     bool is_dry_run = false;
     // Seconds between two lines about the progress.
@@ -104,8 +103,12 @@ class PathMover {
   // everything as it was, if they cannot be moved.
   // family_of: returns the paths of a column family of the MANIFEST.
   // wal_dir: empty: the directory of the database.
+  // checksums: makes the functions of the checksums in the MANIFEST; nullptr
+  //     stands for RocksDB's crc32c. It is no member of MoveOptions because the
+  //     OPTIONS file, which must be read under the lock, may name it.
   // REQUIRES: Lock() returned OK; called once
-  Status Run(const FamilyOf& family_of, const std::string& wal_dir);
+  Status Run(const FamilyOf& family_of, const std::string& wal_dir,
+             std::shared_ptr<FileChecksumGenFactory> checksums);
 
   const Summary& summary() const { return summary_; }
 
@@ -119,6 +122,9 @@ class PathMover {
   bool IsComplete() const;
   // Returns true if the old paths have all files.
   bool KeepsOldPaths() const;
+  // Returns true if the mark of an earlier attempt names the file.
+  // index: of the move.
+  bool IsMarked(size_t index, const std::string& name) const;
 
   // Functions that put no file into a destination.
   Status WriteMark();

@@ -45,6 +45,20 @@ class FullDeviceFS : public FileSystemWrapper {
   const uint64_t free_;
 };
 
+// A file system in a network that makes a hard link, and returns an error
+// because it has lost the answer.
+class LostAnswerFS : public FileSystemWrapper {
+ public:
+  explicit LostAnswerFS(const std::shared_ptr<FileSystem>& target)
+      : FileSystemWrapper(target) {}
+  const char* Name() const override { return "LostAnswerFS"; }
+  IOStatus LinkFile(const std::string& from, const std::string& to,
+                    const IOOptions& options, IODebugContext* dbg) override {
+    const IOStatus s = target()->LinkFile(from, to, options, dbg);
+    return s.ok() ? IOStatus::IOError("lost answer") : s;
+  }
+};
+
 }  // namespace
 
 // Two column families on the paths 0 and 1. All files of the first one, SST and
@@ -161,7 +175,7 @@ class PathMoverTest : public PathCopyTestBase {
             family.comparator = BytewiseComparator();
             return family;
           },
-          wal_dir_);
+          wal_dir_, /*checksums=*/nullptr);
     }
     summary_ = mover.summary();
     return s;
@@ -423,6 +437,17 @@ TEST_F(PathMoverTest, LinksOnOneDevice) {
   CheckMoved(Dir(1), Dir(2));
 }
 
+// The copy must not be written to a name that leads to its source.
+TEST_F(PathMoverTest, LinkThatWasMadeDespiteAnError) {
+  is_one_device_ = true;
+  MakeDB();
+  const size_t num_files = OnPath(Dir(1)).size();
+  LostAnswerFS fs(fs_);
+  ASSERT_OK(Move({{Dir(1), Dir(2)}}, &fs));
+  EXPECT_EQ(summary_.copied_files, num_files);
+  CheckMoved(Dir(1), Dir(2));
+}
+
 TEST_F(PathMoverTest, SeveralDirectoriesAtOnce) {
   MakeDB();
   const std::set<std::string> names[] = {OnPath(Dir(0)), OnPath(Dir(1))};
@@ -455,6 +480,140 @@ TEST_F(PathMoverTest, SeveralDirectoriesIntoOne) {
   ASSERT_OK(Move({{Dir(3), Dir(1)}}));
   EXPECT_EQ(OnPath(Dir(1)).size(), num_files);
   CheckMoved(Dir(3), Dir(1));
+}
+
+// A second attempt finds all files in the first of the two moves if the paths
+// were replaced before.
+TEST_F(PathMoverTest, StepFailsWithSeveralDirectoriesIntoOne) {
+  std::vector<Options> options = MakeOptions();
+  options[1].cf_paths[1].path = Dir(3);
+  const std::vector<PathMoveRequest> requests = {{Dir(1), Dir(2)},
+                                                 {Dir(3), Dir(2)}};
+  int steps = 0;
+  for (bool has_failed = true; has_failed; ++steps) {
+    SCOPED_TRACE(steps);
+    ASSERT_LT(steps, 300);
+    MakeDB(options);
+    fs_->FailAfter(steps);
+    Move(requests).PermitUncheckedError();
+    has_failed = fs_->HasFailed();
+    fs_->FailAfter(-1);
+    if (steps % 2 == 0) {
+      ASSERT_OK(OpenStored());
+      Work();
+      ASSERT_OK(VerifyData());
+      Close();
+    }
+    ASSERT_OK(Move(requests));
+    CheckMoved(Dir(1), Dir(2));
+    CheckMoved(Dir(3), Dir(2));
+    if (HasFatalFailure()) {
+      return;
+    }
+  }
+  EXPECT_GE(steps, 15);
+}
+
+// A user who gives up the move deletes the files that the mark names. A second
+// attempt cannot know from the paths alone which column family has had the
+// destination before.
+TEST_F(PathMoverTest, MarkNamesNoFileThatWasInTheDestination) {
+  std::vector<Options> options = MakeOptions();
+  options[1].cf_paths[1].path = Dir(3);
+  const std::vector<PathMoveRequest> requests = {{Dir(3), Dir(1)}};
+  std::set<std::string> before;
+  int steps = 0;
+  // The move fails when the first file is in the destination.
+  do {
+    ASSERT_LT(steps, 300);
+    MakeDB(options);
+    before = OnPath(Dir(1));
+    fs_->FailAfter(steps++);
+    Move(requests).PermitUncheckedError();
+    fs_->FailAfter(-1);
+  } while (!Exists(Mark()) || OnPath(Dir(1)).size() == before.size());
+  for (int more = 0; Exists(Mark()); ++more) {
+    SCOPED_TRACE(more);
+    ASSERT_LT(more, 300);
+    PathMoveMark mark;
+    ASSERT_OK(mark.Read(fs_.get(), dbname_));
+    ASSERT_EQ(mark.moves.size(), 1u);
+    EXPECT_FALSE(mark.moves[0].files.empty());
+    for (const std::string& name : before) {
+      EXPECT_EQ(mark.moves[0].files.count(name), 0u) << name;
+    }
+    fs_->FailAfter(more);
+    const Status s = Move(requests);
+    fs_->FailAfter(-1);
+    if (more == 0) {
+      EXPECT_NE(s.ToString().find("All files are still in the old paths"),
+                std::string::npos)
+          << s.ToString();
+    }
+  }
+  CheckMoved(Dir(3), Dir(1));
+}
+
+// The OPTIONS file does not have the path of the second family, whose files
+// would stay in a directory that the user is going to take away.
+TEST_F(PathMoverTest, FilesOfAFamilyWithoutKnownPathsAreNotLeft) {
+  std::vector<Options> options = MakeOptions();
+  options[1] = FeatureOptions(kBlobs, "a", 1, {}, {});
+  options[1].cf_paths[0].path = Dir(1);
+  MakeDB(options);
+  const std::vector<PathMoveRequest> requests = {{Dir(1), Dir(2)}};
+  ExpectRefusal(Move(requests),
+                "is a file of column family cf1, for which no paths are known");
+  EXPECT_FALSE(Exists(Dir(2)));
+  given_[NameOf(1)] = options_[1].cf_paths;
+  ASSERT_OK(Move(requests));
+  given_[NameOf(1)][0].path = Dir(2);
+  CheckMoved(Dir(1), Dir(2));
+}
+
+// A crash has left an output of a job in the source. The database, which has
+// its new paths, has used the number since then.
+TEST_F(PathMoverTest, LeftoverWhoseNumberWasUsedAgain) {
+  const std::vector<PathMoveRequest> requests = {{Dir(1), Dir(2)}};
+  int steps = 0;
+  // The move fails when the OPTIONS file has the new paths.
+  do {
+    ASSERT_LT(steps, 300);
+    MakeDB();
+    fs_->FailAfter(steps++);
+    Move(requests).PermitUncheckedError();
+    fs_->FailAfter(-1);
+    LoadStored();
+  } while (!Exists(Mark()) || stored_[NameOf(0)][1].path != Dir(2));
+  const std::set<std::string> old_names = OnPath(Dir(1));
+  ASSERT_OK(OpenStored());
+  Work();
+  Close();
+  std::string name;
+  for (const std::string& found : OnPath(Dir(2))) {
+    if (old_names.count(found) == 0 && Slice(found).ends_with(".sst")) {
+      name = found;
+    }
+  }
+  ASSERT_FALSE(name.empty());
+  const std::string leftover = Dir(1) + "/" + name;
+  ASSERT_OK(WriteStringToFile(env_, "x", leftover));
+  ASSERT_OK(Move(requests));
+  EXPECT_EQ(OnPath(Dir(1)), std::set<std::string>{name});
+  EXPECT_TRUE(Reported("1 SST, blob or delta files"));
+  ASSERT_OK(env_->DeleteFile(leftover));
+  CheckMoved(Dir(1), Dir(2));
+}
+
+TEST_F(PathMoverTest, DestroyDBDeletesTheMark) {
+  MakeDB();
+  PathMoveMark mark;
+  mark.moves.resize(1);
+  mark.moves[0].request = {Dir(1), Dir(2)};
+  ASSERT_OK(mark.Write(fs_.get(), dbname_));
+  ASSERT_OK(DestroyDB(dbname_, options_[0],
+                      {{NameOf(0), options_[0]}, {NameOf(1), options_[1]}}));
+  EXPECT_FALSE(Exists(Mark()));
 }
 
 // Only the files of a column family with this path move. The files of the other
@@ -816,7 +975,7 @@ TEST_F(PathMoverTest, FilesThatMayBeObsolete) {
         [this](const std::string& name) {
           return PathMover::Family{stored_[name], nullptr};
         },
-        dbname_));
+        dbname_, /*checksums=*/nullptr));
   }
   EXPECT_EQ(OnPath(Dir(2)), names);
   EXPECT_EQ(OnPath(Dir(1)), std::set<std::string>{"000999.sst"});

@@ -132,12 +132,15 @@ Status CheckedFileCopy::CopyAndCheck(
     return s;
   }
   const std::string checksum = generator->GetChecksum();
-  if (!expected.checksum.empty() &&
-      expected.checksum_func_name == generator->Name() &&
-      expected.checksum != checksum) {
-    return Status::Corruption(from,
-                              "does not have the checksum that the "
-                              "MANIFEST has of it");
+  if (!expected.checksum.empty()) {
+    if (expected.checksum_func_name != generator->Name()) {
+      ++num_unchecked_;
+      unknown_function_ = expected.checksum_func_name;
+    } else if (expected.checksum != checksum) {
+      return Status::Corruption(from,
+                                "does not have the checksum that the "
+                                "MANIFEST has of it");
+    }
   }
   const auto of_copy = MakeGenerator(to, expected.checksum_func_name);
   uint64_t size_of_copy = 0;

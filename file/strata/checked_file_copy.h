@@ -52,6 +52,12 @@ class CheckedFileCopy {
               const Expected& expected,
               const std::function<void(uint64_t)>& on_bytes);
 
+  // Returns how many copied files have a checksum that Copy() should have
+  // compared, but whose function the factory does not know.
+  uint64_t num_unchecked() const { return num_unchecked_; }
+  // Returns the name of such a function.
+  const std::string& unknown_function() const { return unknown_function_; }
+
   // Returns Corruption, which names both files, if they have different bytes.
   Status Compare(const std::string& a, const std::string& b);
 
@@ -75,6 +81,8 @@ class CheckedFileCopy {
   const std::shared_ptr<FileChecksumGenFactory> factory_;
   RateLimiter* const limiter_;
   const bool verifies_;
+  uint64_t num_unchecked_ = 0;
+  std::string unknown_function_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -168,6 +168,13 @@ TEST_F(CheckedFileCopyTest, SourceThatIsNotAsExpected) {
   expected_.checksum_func_name = "other";
   ASSERT_OK(Copy());
   ExpectCopied();
+  CheckedFileCopy copy(fs_.get(), nullptr, nullptr, /*verifies=*/true);
+  ASSERT_OK(copy.Copy(from_, to_, expected_, [](uint64_t) {}));
+  EXPECT_EQ(copy.num_unchecked(), 1u);
+  EXPECT_EQ(copy.unknown_function(), "other");
+  SetChecksum(contents_);
+  ASSERT_OK(copy.Copy(from_, to_, expected_, [](uint64_t) {}));
+  EXPECT_EQ(copy.num_unchecked(), 1u);
 }
 
 TEST_F(CheckedFileCopyTest, CopyThatIsDamaged) {

@@ -25,6 +25,7 @@ constexpr const char* kTo = "to";
 constexpr const char* kRateLimit = "rate_limit_mb";
 constexpr const char* kVerify = "verify";
 constexpr const char* kDryRun = "dry_run";
+constexpr const char* kCfPathsFlag = "cf_paths";
 constexpr uint64_t kBytesPerMb = 1 << 20;
 
 Status WrongFlag(const char* name, const std::string& problem) {
@@ -50,6 +51,16 @@ Status ParseDirectories(const char* name, const std::string& text,
   return Status::OK();
 }
 
+// Returns the flags for the base class. It would give --cf_paths to all column
+// families with a layout, also if it is for one family.
+std::map<std::string, std::string> WithoutPathsOfFamily(
+    std::map<std::string, std::string> options) {
+  if (options.count(LDBCommand::ARG_CF_NAME) > 0) {
+    options.erase(kCfPathsFlag);
+  }
+  return options;
+}
+
 }  // namespace
 
 MovePathsCommand::MovePathsCommand(
@@ -58,7 +69,7 @@ MovePathsCommand::MovePathsCommand(
     const std::vector<std::string>& flags)
     // The command writes no entries, so that it needs no merge operator.
     : LDBCommand(
-          options, flags, /*is_read_only=*/true,
+          WithoutPathsOfFamily(options), flags, /*is_read_only=*/true,
           BuildCmdLineOptions({kFrom, kTo, kRateLimit, kVerify, kDryRun})),
       all_families_(options.find(ARG_CF_NAME) == options.end()) {
   Status s = params.empty() ? Parse(options, flags)
@@ -92,6 +103,12 @@ Status MovePathsCommand::Parse(
   }
   for (size_t i = 0; i < from.size(); ++i) {
     move_options_.requests.push_back({from[i], to[i]});
+  }
+  if (!all_families_) {
+    s = ParsePathList(get(kCfPathsFlag), &paths_of_family_);
+    if (!s.ok()) {
+      return WrongFlag(kCfPathsFlag, s.ToString());
+    }
   }
   // Sets *value if there is an option or a flag.
   const auto parse_bool = [&](const char* name, bool* value) {
@@ -131,7 +148,19 @@ void MovePathsCommand::Help(std::string& ret) {
              kVerify + "=false] [--" + kDryRun + "]\n");
 }
 
-void MovePathsCommand::ApplyPathsToAll() {
+void MovePathsCommand::ApplyPaths() {
+  if (!paths_of_family_.empty()) {
+    for (ColumnFamilyDescriptor& family : column_families_) {
+      if (family.name == column_family_name_) {
+        family.options.cf_paths = paths_of_family_;
+      }
+    }
+    if (column_families_.empty() &&
+        column_family_name_ == kDefaultColumnFamilyName) {
+      options_.cf_paths = paths_of_family_;
+    }
+    return;
+  }
   ColumnFamilyOptions given;
   LdbPathFlags(option_map_).Apply(&given, &exec_state_);
   if (given.cf_paths.empty() || !all_families_ ||
@@ -175,19 +204,23 @@ void MovePathsCommand::DoCommand() {
     fprintf(stdout, "%s\n", line.c_str());
     fflush(stdout);
   };
-  move_options_.checksum_factory = options_.file_checksum_gen_factory;
+  const std::shared_ptr<FileChecksumGenFactory> given =
+      options_.file_checksum_gen_factory;
   PathMover mover(fs.get(), options_.env->GetSystemClock().get(), db_path_,
                   move_options_);
   // Before the options are read, because another process could change them.
   Status s = mover.Lock();
   if (s.ok()) {
     PrepareOptions();
-    ApplyPathsToAll();
+    ApplyPaths();
     if (exec_state_.IsFailed()) {
       return;
     }
     s = mover.Run([this](const std::string& name) { return FamilyOf(name); },
-                  options_.wal_dir);
+                  options_.wal_dir,
+                  options_.file_checksum_gen_factory == nullptr
+                      ? given
+                      : options_.file_checksum_gen_factory);
   }
   exec_state_ = s.ok() ? LDBCommandExecuteResult::Succeed("")
                        : LDBCommandExecuteResult::Failed(s.ToString());

@@ -32,14 +32,18 @@ class MovePathsCommand : public LDBCommand {
   // Parses the flags of the command.
   Status Parse(const std::map<std::string, std::string>& options,
                const std::vector<std::string>& flags);
-  // Gives --cf_paths to all column families if none has a layout. They could
-  // have them by db_paths. With --column_family they are for that family alone.
-  void ApplyPathsToAll();
+  // Gives --cf_paths to the family in --column_family, also if others have a
+  // layout: the OPTIONS file does not have the paths of all families. Without
+  // --column_family they are those of all families with a layout, or, if none
+  // has one, of all families, which could have them by db_paths.
+  void ApplyPaths();
   PathMover::Family FamilyOf(const std::string& name) const;
 
   PathMover::MoveOptions move_options_;
   // False: --column_family was given.
   bool all_families_ = true;
+  // Value of --cf_paths if --column_family was given.
+  std::vector<DbPath> paths_of_family_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -11,14 +11,53 @@
 #include "file/file_util.h"
 #include "file/filename.h"
 #include "port/stack_trace.h"
+#include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
+#include "rocksdb/file_checksum.h"
+#include "rocksdb/file_system.h"
 #include "rocksdb/ldb_tool.h"
+#include "rocksdb/utilities/object_registry.h"
 #include "rocksdb/utilities/options_util.h"
 #include "test_util/testharness.h"
 #include "test_util/testutil.h"
+#include "util/file_checksum_helper.h"
 #include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// A function of checksums that RocksDB does not have.
+class OwnChecksum : public FileChecksumGenCrc32c {
+ public:
+  using FileChecksumGenCrc32c::FileChecksumGenCrc32c;
+  const char* Name() const override { return "OwnChecksum"; }
+};
+
+class OwnChecksumFactory : public FileChecksumGenFactory {
+ public:
+  static const char* kClassName() { return "OwnChecksumFactory"; }
+  const char* Name() const override { return kClassName(); }
+  std::unique_ptr<FileChecksumGenerator> CreateFileChecksumGenerator(
+      const FileChecksumGenContext& context) override {
+    return std::make_unique<OwnChecksum>(context);
+  }
+};
+
+// The directories are devices of their own.
+class NoLinkFS : public FileSystemWrapper {
+ public:
+  explicit NoLinkFS(const std::shared_ptr<FileSystem>& target)
+      : FileSystemWrapper(target) {}
+  const char* Name() const override { return "NoLinkFS"; }
+  IOStatus LinkFile(const std::string& /*from*/, const std::string& /*to*/,
+                    const IOOptions& /*options*/,
+                    IODebugContext* /*dbg*/) override {
+    return IOStatus::NotSupported("another device");
+  }
+};
+
+}  // namespace
 
 // The default column family has its files in the directory of the database. The
 // other one has SST files on path 0, and blob and delta files on path 1.
@@ -131,7 +170,7 @@ class LdbMovePathsTest : public testing::Test {
     testing::internal::CaptureStderr();
     const int result =
         LDBCommandRunner::RunCommand(static_cast<int>(argv.size()), argv.data(),
-                                     Options(), LDBOptions(), nullptr);
+                                     ldb_options_, LDBOptions(), nullptr);
     output_ = testing::internal::GetCapturedStdout() +
               testing::internal::GetCapturedStderr();
     return result;
@@ -151,6 +190,7 @@ class LdbMovePathsTest : public testing::Test {
   Env* const env_;
   Options plain_;
   Options tiered_;
+  Options ldb_options_;
   std::vector<ColumnFamilyHandle*> handles_;
   std::unique_ptr<DB> db_;
   std::string output_;
@@ -231,6 +271,73 @@ TEST_F(LdbMovePathsTest, PathsWithoutALayout) {
   EXPECT_EQ(NumFiles(Dir("fast")), 0u);
   tiered_.cf_paths[0].path = Dir("new");
   ASSERT_OK(Open());
+  CheckData();
+}
+
+// The OPTIONS file has the paths of the default family alone. The other one has
+// one path, the source.
+TEST_F(LdbMovePathsTest, FamilyWithoutALayoutBesideOneWithIt) {
+  plain_.cf_paths = tiered_.cf_paths;
+  plain_.level_sst_path_ids = {1};
+  tiered_.cf_paths = {{Dir("slow"), 1 << 30}};
+  tiered_.level_sst_path_ids.clear();
+  tiered_.level_blob_path_ids.clear();
+  Fill();
+  const size_t num_files = NumFiles(Dir("slow"));
+  ASSERT_EQ(num_files, 3u);
+  ASSERT_EQ(1, Move(Dir("slow"), Dir("new"))) << output_;
+  EXPECT_TRUE(
+      Printed("is a file of column family tiered, for which no paths "
+              "are known. Give them by --cf_paths and "
+              "--column_family=tiered"))
+      << output_;
+  EXPECT_EQ(NumFiles(Dir("slow")), num_files);
+  // The paths are those of this family, and not of the default one, which has
+  // files on its path 1.
+  ASSERT_EQ(0, Move(Dir("slow"), Dir("new"),
+                    {"--cf_paths=" + Dir("slow"), "--column_family=tiered"}))
+      << output_;
+  EXPECT_TRUE(Printed("column family tiered. Pass them to DB::Open"))
+      << output_;
+  EXPECT_EQ(NumFiles(Dir("slow")), 0u);
+  EXPECT_EQ(NumFiles(Dir("new")), num_files);
+  plain_.cf_paths[1].path = Dir("new");
+  tiered_.cf_paths[0].path = Dir("new");
+  ASSERT_OK(Open());
+  CheckData();
+}
+
+// The OPTIONS file names the function of the checksums in the MANIFEST.
+TEST_F(LdbMovePathsTest, ChecksumsOfAnotherFunction) {
+  ObjectLibrary::Default()->AddFactory<FileChecksumGenFactory>(
+      OwnChecksumFactory::kClassName(),
+      [](const std::string& /*uri*/,
+         std::unique_ptr<FileChecksumGenFactory>* guard,
+         std::string* /*errmsg*/) {
+        guard->reset(new OwnChecksumFactory());
+        return guard->get();
+      });
+  plain_.file_checksum_gen_factory = std::make_shared<OwnChecksumFactory>();
+  Fill();
+  const std::unique_ptr<Env> env =
+      NewCompositeEnv(std::make_shared<NoLinkFS>(env_->GetFileSystem()));
+  ldb_options_.env = env.get();
+  std::vector<std::string> names;
+  ASSERT_OK(env_->GetChildren(Dir("slow"), &names));
+  ASSERT_EQ(names.size(), 1u);
+  const std::string blob_file = Dir("slow") + "/" + names[0];
+  std::string contents;
+  ASSERT_OK(ReadFileToString(env_, blob_file, &contents));
+  std::string changed = contents;
+  changed[changed.size() / 2] ^= 1;
+  ASSERT_OK(WriteStringToFile(env_, changed, blob_file));
+  ASSERT_EQ(1, Move(Dir("slow"), Dir("new"))) << output_;
+  EXPECT_TRUE(Printed("does not have the checksum")) << output_;
+  ASSERT_OK(WriteStringToFile(env_, contents, blob_file));
+  ASSERT_EQ(0, Move(Dir("slow"), Dir("new"))) << output_;
+  EXPECT_FALSE(Printed("were not compared")) << output_;
+  ldb_options_.env = env_;
+  ASSERT_OK(OpenStored());
   CheckData();
 }
 
