@@ -662,6 +662,7 @@ TEST_F(DBPathMigrationTest, Refusals) {
   options.enable_blob_files = false;
   options.compaction_style = kCompactionStyleFIFO;
   options.num_levels = 1;
+  options.max_open_files = -1;
   OpenNew({options});
   s = Migrate(0, To({0}, {}));
   EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
