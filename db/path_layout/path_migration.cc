@@ -115,8 +115,8 @@ Status PathMigration::RunJob() {
   }
   const bool is_stuck = !job.stuck.ok() && !is_done_;
   const bool has_older_jobs = is_stuck && host_->HasOlderJobs();
-  // What a job that began before adds, or is about to, may be what is in the
-  // way. Such a job may have ended since this one looked.
+  // An obstacle may be a file that an older job has added, or is about to add.
+  // Such a job may have ended since this one looked.
   if (is_stuck && !has_older_jobs && was_stuck_alone_) {
     return job.stuck;
   }

@@ -25,7 +25,7 @@ namespace ROCKSDB_NAMESPACE {
 // Not thread-safe.
 class PathMigration {
  public:
-  // What is left to do.
+  // The files that are left to move.
   struct Left {
     uint64_t files = 0;
     uint64_t bytes = 0;
@@ -43,7 +43,7 @@ class PathMigration {
     Status stuck;
   };
 
-  // What the migration needs of the DB. The thread of Run() makes all calls.
+  // The interface to the DB. The thread of Run() makes all calls.
   class Host {
    public:
     virtual ~Host() = default;

@@ -12,18 +12,18 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// What a column family knows of the calls of MigratePaths(). Guarded by the DB
-// mutex.
+// The state of the calls of MigratePaths() for one column family. Guarded by
+// the DB mutex.
 struct PathMigrationState {
   // There is at most one call for a column family at a time.
   bool is_running = false;
-  // That of the running call, or of the last one.
+  // The progress of the running call, or of the last one.
   MigratePathsProgress progress;
   // The compactions of misplaced files that calls have run since the DB was
   // opened. Those of the background do not count.
   struct Compacted {
     uint64_t compactions = 0;
-    // What they have written.
+    // Bytes that these compactions have written.
     uint64_t bytes = 0;
   };
   Compacted compacted;

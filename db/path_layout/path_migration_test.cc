@@ -68,7 +68,7 @@ class FakeHost : public PathMigration::Host {
   Status CheckToGoOn() override { return stop_; }
   Status RunJob(PathMigration::Job* job) override {
     EXPECT_FALSE(is_paused_);
-    // What was written before has been paid for.
+    // Earlier writes have been paid for.
     if (rate_ > 0) {
       EXPECT_LE(written_ * kSecond, rate_ * now_);
     }
@@ -314,8 +314,7 @@ TEST(PathMigrationTest, StuckJobsEndIt) {
   EXPECT_EQ(0, migration.progress().jobs);
 }
 
-// What was in the way of the job is gone when the migration asks for older
-// jobs.
+// The obstacle of the job is gone when the migration asks for older jobs.
 TEST(PathMigrationTest, StuckJobsAreRepeatedOnce) {
   FakeHost host({10});
   host.stuck_ = Status::Incomplete("a flush");

@@ -39,8 +39,8 @@ struct PathStats {
   // Delta files. Not reported if no path has, or has had, one.
   uint64_t delta_files = 0;
   uint64_t delta_bytes = 0;
-  // What belongs to other paths (MisplacedBytes). Not reported without a layout
-  // or delta_sorted_path_id.
+  // Files that belong to other paths (MisplacedBytes). Not reported without a
+  // layout or delta_sorted_path_id.
   bool has_misplaced = false;
   uint64_t misplaced_files = 0;
   uint64_t misplaced_bytes = 0;

@@ -38,8 +38,8 @@ class VersionEdit;
 // deletion, writes to the MANIFEST and installs a SuperVersion.
 class DBStrata::BackgroundDeltaJob : public BackgroundJob {
  public:
-  // What CompactRange(), or MigratePaths(), asks of its jobs, and what they
-  // tell the next one.
+  // The wishes of CompactRange(), or of MigratePaths(), for its jobs, and the
+  // results that they pass on to the next one.
   struct Request {
     const std::atomic<bool>* canceled = nullptr;
     // See DeltaPicker::Options.

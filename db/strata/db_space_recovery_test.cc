@@ -188,8 +188,8 @@ class DBSpaceRecoveryTest : public DBTestBase {
     ASSERT_TRUE(WaitUntil([&] { return BgError().ok(); }));
   }
 
-  // Makes room in a DB that does not recover by itself, and resumes it. A flush
-  // of the keys 0 to 9 has stopped it.
+  // Makes room in a DB that does not recover by itself, and resumes it. The
+  // flush of keys 0 to 9 has stopped it.
   void ResumeByHand() {
     EXPECT_FALSE(dbfull()->TEST_IsRecoveryInProgress());
     fs_->SetFree(slow_, kPlenty);

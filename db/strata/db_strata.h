@@ -591,8 +591,8 @@ class DBStrata {
   // Sets the layout of the options. Not held.
   Status SetLayout(const MigratePathsOptions& options,
                    ColumnFamilyHandle* column_family);
-  // Has automatic compactions and jobs of delta files leave the misplaced files
-  // of the family to a migration, or move them again. Held.
+  // Has automatic compactions and jobs of delta files leave misplaced files to
+  // a migration of the column family, or move them again. Held.
   void LeaveMisplacedFiles(ColumnFamilyData* cfd, bool leave);
 
   // Returns true if a column family has another path than the first one of the

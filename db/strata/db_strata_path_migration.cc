@@ -107,8 +107,8 @@ class DBStrata::PathMigrationHost : public PathMigration::Host {
   // is canceled or not.
   bool IsExclusiveCompactionWaiting();
   Status RunDeltaJob(PathMigration::Job* job);
-  // Prepares the request of the next job of delta files. Returns false if none
-  // of them is misplaced any more.
+  // Prepares the request of the next job of delta files. Returns false if no
+  // delta file is misplaced any more.
   bool PrepareRequest();
   // Returns why the last job of delta files has found nothing to do although
   // some are misplaced.

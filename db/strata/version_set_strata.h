@@ -73,8 +73,8 @@ class VersionSetStrata {
 
   // A fold writes old sequence numbers to a file of level 0 that is newer than
   // others with larger ones. Only epoch numbers say so. If the MANIFEST lacks
-  // that of a single file, of any level, the next recovery orders level 0 of
-  // the column family by sequence number, and gives all files new epochs.
+  // the epoch number of one file, on any level, the next recovery orders level
+  // 0 of the column family by sequence number, and gives all files new epochs.
 
   // Notes whether the MANIFEST lacks epoch numbers of a column family that has,
   // or may get, delta files.

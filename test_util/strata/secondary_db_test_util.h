@@ -15,8 +15,8 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// A secondary instance of several column families, in a directory beside that
-// of its primary. The destructor closes it and deletes the directory.
+// A secondary instance of several column families, in a directory beside the
+// primary's. The destructor closes it and deletes the directory.
 class SecondaryDB {
  public:
   // primary: directory of the primary

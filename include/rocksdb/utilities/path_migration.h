@@ -17,11 +17,11 @@ namespace ROCKSDB_NAMESPACE {
 class ColumnFamilyHandle;
 class DB;
 
-// What a call of MigratePaths() has done so far. The property
+// The progress of a call of MigratePaths(). The property
 // "rocksdb.path-migration" has the same numbers.
 struct MigratePathsProgress {
-  // What lay on other paths than the layout says when the call began. Bytes are
-  // those of the property "rocksdb.misplaced-bytes".
+  // The files that lay on other paths than the layout says when the call began,
+  // and their bytes, counted as in the property "rocksdb.misplaced-bytes".
   uint64_t files_at_start = 0;
   uint64_t bytes_at_start = 0;
   // The sum of all decreases of bytes_left. Never decreases. It differs from
@@ -30,7 +30,7 @@ struct MigratePathsProgress {
   uint64_t bytes_moved = 0;
   uint64_t files_left = 0;
   uint64_t bytes_left = 0;
-  // What the jobs of the call have written. It is less than bytes_moved if they
+  // Bytes that the jobs of the call have written: less than bytes_moved if they
   // drop what is overwritten or deleted, and more if files that share keys with
   // misplaced ones are rewritten, too.
   uint64_t bytes_written = 0;
