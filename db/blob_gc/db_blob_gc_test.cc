@@ -1440,6 +1440,36 @@ TEST_F(DBBlobGcTest, FailedJobMakesWayForOneThatWasRefused) {
   handles_.pop_back();
 }
 
+// Collections that fail do not start each other again and again.
+TEST_F(DBBlobGcTest, FailedJobsEndWithoutAnEvent) {
+  Options options = GcOptions(0);
+  options.max_background_jobs = 1;
+  DestroyAndReopen(options);
+  CreateAndReopenWithCF({"other"}, options);
+  for (int cf = 0; cf < 2; ++cf) {
+    for (int round = 0; round < 2; ++round) {
+      for (int key = 0; key < kKeys; key += 1 + round) {
+        ASSERT_OK(Put(cf, Key(key), ValueOf(key, round)));
+      }
+      ASSERT_OK(Flush(cf));
+    }
+  }
+  Wait();
+  std::atomic<int> jobs{0};
+  EnableCallBack("BlobGcJob::Merge:BeforeFinish", [&](void* arg) {
+    if (++jobs < 10) {
+      *static_cast<Status*>(arg) = Status::NoSpace("no room");
+    }
+  });
+  for (ColumnFamilyHandle* const handle : handles_) {
+    ASSERT_OK(db_->SetOptions(handle, {{"blob_gc_space_amp_limit", "1.1"}}));
+  }
+  Wait();
+  DisableCallBacks();
+  EXPECT_GE(jobs, 1);
+  EXPECT_LE(jobs, 4);
+}
+
 // While file deletions are disabled no job collects garbage, so writes are not
 // slowed down for it, also not those to a family that is made meanwhile.
 TEST_F(DBBlobGcTest, NewFamiliesKnowThatFileDeletionsAreDisabled) {

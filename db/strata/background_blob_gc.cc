@@ -90,9 +90,14 @@ void DBStrata::BackgroundBlobGc::OnEnd(const Status& s) {
   // next event, such as a scan of a range that is due: a thread that waits for
   // the end of all jobs would otherwise wait forever. An event that came while
   // the job ran is such a next one.
-  if (strata_->TakeBlobGcRefused() || s.ok()) {
+  const bool was_refused = strata_->TakeBlobGcRefused();
+  if (was_refused || s.ok()) {
     strata_->SetBlobGcDue();
     strata_->ScheduleBlobGc();
+  }
+  if (!s.ok()) {
+    // The attempt above was no event: jobs that fail must not start each other.
+    strata_->TakeBlobGcRefused();
   }
 }
 

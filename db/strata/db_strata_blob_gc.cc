@@ -148,7 +148,7 @@ void DBStrata::ScheduleBlobGc(ColumnFamilyData* cfd) {
     }
     return;
   }
-  for (;;) {
+  for (bool has_scheduled = false;; has_scheduled = true) {
     std::vector<BlobGcPicker::File> files =
         blobs->FilesForGc(*cfd->current()->storage_info());
     debts->OnWritten(blobs->gc()->TakeFlushed(files),
@@ -172,8 +172,9 @@ void DBStrata::ScheduleBlobGc(ColumnFamilyData* cfd) {
     }
     if (scheduler_.NumInBackground(BackgroundJob::Kind::kBlobGc) >=
         BackgroundBlobGc::MaxJobs(max_background_jobs, above_limit)) {
-      // The end of a job sets blob_gc_due_.
-      blob_gc_refused_ = true;
+      // The end of a job sets blob_gc_due_. After jobs of this call there need
+      // not be more to do.
+      blob_gc_refused_ |= !has_scheduled;
       return;
     }
     // The room that jobs which scans have paid for are taking up stays free.
