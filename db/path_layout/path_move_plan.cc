@@ -179,10 +179,11 @@ Status PathMovePlan::CheckUsers() const {
     for (const std::string& own : own_) {
       paths += (paths.empty() ? "" : ", ") + own;
     }
-    return Refuse(move.request, "the source is no path of a column family. " +
-                                    (paths.empty() ? "No paths are known"
-                                                   : "The paths are " + paths) +
-                                    "; for others see --cf_paths");
+    return Refuse(move.request,
+                  "the source is no path of a column family. " +
+                      (paths.empty() ? "No paths are known; see --cf_paths"
+                                     : "The paths are " + paths +
+                                           "; for others see --cf_paths"));
   }
   return Status::OK();
 }
