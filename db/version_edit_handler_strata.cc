@@ -189,13 +189,20 @@ void ManifestTailer::DropUnlistedFamilies() {
     ROCKS_LOG_INFO(version_set_->db_options()->info_log,
                    "[%s] is not in the new MANIFEST and is dropped",
                    cfd->GetName().c_str());
-    cfds_changed_.erase(cfd);
     VersionEdit drop;
     drop.SetColumnFamily(id);
     drop.DropColumnFamily();
     DestroyCfAndCleanup(drop);
   }
   unlisted_families_.clear();
+}
+
+ColumnFamilyData* ManifestTailer::DestroyCfAndCleanup(const VersionEdit& edit) {
+  // cfds_changed_ may be handed out by a later attempt, after the last handle
+  // of the column family was destroyed.
+  cfds_changed_.erase(version_set_->GetColumnFamilySet()->GetColumnFamily(
+      edit.GetColumnFamily()));
+  return VersionEditHandlerPointInTime::DestroyCfAndCleanup(edit);
 }
 
 Status ManifestTailer::OnAtomicGroupReplayBegin() {

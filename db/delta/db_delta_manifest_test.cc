@@ -248,6 +248,43 @@ TEST_F(DBDeltaManifestTest, SecondaryGoesOnAfterTheLastDeltaFile) {
   EXPECT_EQ(secondary.Get(1, "key"), "a,b,c");
 }
 
+// A family that was dropped before the refusal, and whose handle is gone, is
+// not touched by the attempt that goes on.
+TEST_F(DBDeltaManifestTest, SecondaryForgetsAFamilyDroppedBeforeARefusal) {
+  const std::vector<std::string> names = {kDefaultColumnFamilyName, "other"};
+  Options plain = options_;
+  plain.merge_operator = MergeOperators::CreateStringAppendOperator();
+  Options separate = plain;
+  separate.enable_delta_separation = true;
+  DestroyAndReopen(plain);
+  CreateAndReopenWithCF({names[1]}, plain);
+  for (int family = 0; family < 2; ++family) {
+    ASSERT_OK(Merge(family, "key", "a"));
+    ASSERT_OK(Flush(family));
+  }
+  ReopenWithColumnFamilies(names, std::vector<Options>{separate, plain});
+  SecondaryDB secondary(dbname_);
+  ASSERT_OK(secondary.Open(plain, names));
+
+  ASSERT_OK(Merge(1, "key", "b"));
+  ASSERT_OK(Flush(1));
+  ASSERT_OK(db_->DropColumnFamily(handles_[1]));
+  ASSERT_OK(Merge(0, "key", "b"));
+  ASSERT_OK(Flush(0));
+  const Status s = secondary.CatchUp();
+  ASSERT_TRUE(s.IsNotSupported()) << s.ToString();
+  secondary.DestroyHandle(1);
+
+  Reopen(plain);
+  ASSERT_OK(ForceCompaction(0));
+  WaitForCompactOptions wait;
+  wait.wait_for_purge = true;
+  ASSERT_OK(db_->WaitForCompact(wait));
+  Reopen(plain);
+  ASSERT_OK(secondary.CatchUp());
+  EXPECT_EQ(secondary.Get(0, "key"), "a,b");
+}
+
 // Best-efforts recovery goes back to the last state whose files all exist.
 TEST_F(DBDeltaManifestTest, BestEffortsRecoveryDropsStatesWithMissingFiles) {
   const uint64_t first = LogFlush();

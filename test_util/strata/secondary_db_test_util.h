@@ -51,6 +51,12 @@ class SecondaryDB {
 
   Status CatchUp() { return db_->TryCatchUpWithPrimary(); }
 
+  // Lets go of a column family; its index must not be used any more.
+  void DestroyHandle(size_t family) {
+    EXPECT_OK(db_->DestroyColumnFamilyHandle(handles_[family]));
+    handles_[family] = nullptr;
+  }
+
   // family: index in the names that Open() was given
   ColumnFamilyHandle* Handle(size_t family) const { return handles_[family]; }
 
