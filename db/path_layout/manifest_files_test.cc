@@ -152,10 +152,17 @@ TEST_F(ManifestFilesTest, NamesTheFilesOfTheLastVersions) {
   Status s;
   const auto check = [&] {
     // A background job may commit between the two calls.
-    for (int i = 0; i < 1000 && Read(&s) != Live(options); ++i) {
+    Families read;
+    Families live;
+    for (int i = 0; i < 1000; ++i) {
+      read = Read(&s);
+      live = Live(options);
+      if (read == live) {
+        break;
+      }
       env_->SleepForMicroseconds(1000);
     }
-    ASSERT_EQ(Read(&s), Live(options));
+    ASSERT_EQ(read, live);
     ASSERT_OK(s);
   };
   check();

@@ -187,8 +187,7 @@ PathMover::Family MovePathsCommand::FamilyOf(const std::string& name) const {
           ? static_cast<const ColumnFamilyOptions&>(options_)
           : found->options;
   PathMover::Family family;
-  family.paths =
-      options.cf_paths.empty() ? options_.db_paths : options.cf_paths;
+  family.paths = options.cf_paths.empty() ? db_paths_ : options.cf_paths;
   family.comparator = options.comparator;
   return family;
 }
@@ -211,6 +210,9 @@ void MovePathsCommand::DoCommand() {
   // Before the options are read, because another process could change them.
   Status s = mover.Lock();
   if (s.ok()) {
+    // PrepareOptions() takes the directory of the database for a path that was
+    // given.
+    db_paths_ = options_.db_paths;
     PrepareOptions();
     ApplyPaths();
     if (exec_state_.IsFailed()) {

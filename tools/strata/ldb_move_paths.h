@@ -40,6 +40,8 @@ class MovePathsCommand : public LDBCommand {
   PathMover::Family FamilyOf(const std::string& name) const;
 
   PathMover::MoveOptions move_options_;
+  // The db_paths that the program has passed to LDBTool; may be empty.
+  std::vector<DbPath> db_paths_;
   // False: --column_family was given.
   bool all_families_ = true;
   // Value of --cf_paths if --column_family was given.

@@ -257,7 +257,7 @@ TEST_F(LdbMovePathsTest, PathsWithoutALayout) {
   tiered_.level_blob_path_ids.clear();
   Fill();
   ASSERT_EQ(1, Move(Dir("fast"), Dir("new"))) << output_;
-  EXPECT_TRUE(Printed("for others see --cf_paths")) << output_;
+  EXPECT_TRUE(Printed("see --cf_paths")) << output_;
   const std::string paths = "--cf_paths=" + Dir("fast") + "," + Dir("slow");
   // The files of the default family are not there.
   ASSERT_EQ(1, Move(Dir("fast"), Dir("new"), {paths})) << output_;
