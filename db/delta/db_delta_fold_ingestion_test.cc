@@ -4,20 +4,47 @@
 // Folds of merge operands into values beside ingestions and deletions of files.
 
 #include <atomic>
+#include <functional>
 #include <future>
+#include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "db/delta/db_delta_model_test_util.h"
 #include "port/stack_trace.h"
 #include "rocksdb/convenience.h"
+#include "rocksdb/listener.h"
 #include "rocksdb/sst_file_writer.h"
 #include "test_util/strata/delta_fold_db_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
+#include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// Calls a function when the first fold begins to write its SST file.
+class FoldListener : public EventListener {
+ public:
+  explicit FoldListener(std::function<void()> fn) : call_(std::move(fn)) {}
+
+  void OnTableFileCreationStarted(
+      const TableFileCreationBriefInfo& info) override {
+    if (info.reason == TableFileCreationReason::kMisc) {
+      call_.RunOnce();
+    }
+  }
+  // See BoundedCall::Join().
+  bool Join() { return call_.Join(); }
+
+ private:
+  BoundedCall call_;
+};
+
+}  // namespace
 
 class DBDeltaFoldIngestionTest : public DeltaFoldDBTestBase {
  public:
@@ -129,6 +156,43 @@ TEST_P(DBDeltaFoldIngestionTest, IngestionWaitsForTheFold) {
   ingester.join();
   EXPECT_EQ(10, NumFolded());
   GoOn();
+}
+
+// A listener that a fold calls may write. An ingestion that waits for the fold,
+// whatever its column family is, does not stop writes meanwhile.
+TEST_P(DBDeltaFoldIngestionTest, ListenerOfAFoldWritesBesideAnIngestion) {
+  EventCount waits;
+  std::thread ingester;
+  const auto listener = std::make_shared<FoldListener>([&] {
+    ingester = std::thread([this] {
+      EXPECT_OK(db_->IngestExternalFile(handles_[0], {file_},
+                                        IngestExternalFileOptions()));
+    });
+    EXPECT_TRUE(waits.WaitFor(1));
+    DoPut("x", "v");
+  });
+  Options options = DeltaOptions();
+  options.listeners.push_back(listener);
+  DestroyAndReopen(options);
+  Options other = DeltaOptions();
+  other.enable_delta_separation = false;
+  CreateColumnFamilies({"other"}, other);
+  WriteFoldable();
+  all_keys_.emplace_back("x");
+  WriteExternal({"y"});
+  ForceFolds();
+  EnableCallBackOnce("DBStrata::WaitForDeltaFolds:Waits",
+                     [&](void*) { waits.Add(); });
+  EXPECT_OK(Collect());
+  EXPECT_TRUE(listener->Join());
+  if (ingester.joinable()) {
+    ingester.join();
+  }
+  DisableCallBacks();
+  EXPECT_EQ(10, NumFolded());
+  EXPECT_EQ("ingested", Get(0, "y"));
+  CheckNoOperands();
+  CheckAndCompact();
 }
 
 TEST_P(DBDeltaFoldIngestionTest, FoldWaitsForTheIngestion) {

@@ -225,6 +225,8 @@ void DBStrata::EndDeltaFold(std::unique_ptr<DeltaFoldCommit>* fold,
   LeaveDeltaFold(cfd);
 }
 
+// An ingestion waits here before it stops writes: a fold calls listeners, which
+// may write.
 DBStrata::DeltaFoldBlock::DeltaFoldBlock(DBStrata* strata) : strata_(strata) {
   strata_->db_->mutex_.AssertHeld();
   ++strata_->num_delta_fold_blocks_;
