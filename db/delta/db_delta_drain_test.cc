@@ -26,6 +26,7 @@
 #include "file/sequence_file_reader.h"
 #include "port/stack_trace.h"
 #include "rocksdb/compaction_filter.h"
+#include "rocksdb/concurrent_task_limiter.h"
 #include "rocksdb/listener.h"
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/sst_file_writer.h"
@@ -639,6 +640,52 @@ TEST_P(DBDeltaDrainTest, ClosedIteratorLetsTheDrainGoOn) {
     CheckPlain();
     state_.clear();
   }
+}
+
+// CompactRange() ends although a compaction of level 0 is queued and is never
+// admitted.
+TEST_P(DBDeltaDrainTest, DrainDoesNotWaitForACompactionThatIsRefused) {
+  DestroyAndReopen(DeltaOptions());
+  for (uint32_t file = 0; file < 5; ++file) {
+    for (uint32_t i = 0; i < 20; ++i) {
+      DoPut(KeyOf(i), "v" + std::to_string(file));
+    }
+    ASSERT_OK(Flush());
+  }
+  FlushOperands(0, 20);
+  ASSERT_GT(Stat("files"), 0);
+  const std::shared_ptr<ConcurrentTaskLimiter> limiter(
+      NewConcurrentTaskLimiter("none", /*max_outstanding_task=*/0));
+  Options options = PlainOptions(/*auto_jobs=*/true);
+  options.level0_file_num_compaction_trigger = 2;
+  options.level0_slowdown_writes_trigger = 4;
+  options.level0_stop_writes_trigger = 100;
+  options.compaction_thread_limiter = limiter;
+  Reopen(options);
+  std::atomic<int> num_waits{0};
+  EnableCallBack("DBStrata::ManualDeltaJob::MustWaitForCompactions:MaxWait",
+                 [&](void* arg) {
+                   *static_cast<uint64_t*>(arg) = 100 * 1000;
+                   ++num_waits;
+                 });
+  std::atomic<bool> is_canceled{false};
+  std::atomic<bool> is_over{false};
+  std::thread watch([&] {
+    EXPECT_TRUE(WaitUntil([&] { return is_over.load(); }));
+    is_canceled = true;
+  });
+  CompactRangeOptions compact;
+  compact.canceled = &is_canceled;
+  compact.allow_write_stall = true;
+  EXPECT_OK(db_->CompactRange(compact, nullptr, nullptr));
+  is_over = true;
+  watch.join();
+  DisableCallBacks();
+  EXPECT_GT(num_waits, 1);
+  EXPECT_EQ(0, Stat("files"));
+  limiter->SetMaxOutstandingTask(-1);
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  CheckPlain();
 }
 
 // Universal compaction leaves files of unlike sizes in level 0 as they are,

@@ -23,6 +23,7 @@
 #include "db/delta/delta_store.h"
 #include "port/stack_trace.h"
 #include "rocksdb/compaction_filter.h"
+#include "rocksdb/concurrent_task_limiter.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/utilities/db_ttl.h"
 #include "test_util/mock_time_env.h"
@@ -284,6 +285,51 @@ TEST_F(DBDeltaFilterTest, WishesAreFulfilledAfterACompactionOfLevel0) {
   EXPECT_EQ(0, NumOperands("a"));
   CompactFiles();
   EXPECT_EQ((Map{{"c", "y"}, {"d", "y"}}), All());
+}
+
+// CompactRange() fulfils wishes although a compaction of level 0 is queued and
+// is never admitted.
+TEST_F(DBDeltaFilterTest, WishesAreFulfilledBesideARefusedCompaction) {
+  const ValueFilter filter(RemoveX);
+  const std::shared_ptr<ConcurrentTaskLimiter> limiter(
+      NewConcurrentTaskLimiter("none", /*max_outstanding_task=*/0));
+  Options options = FilterOptions(&filter);
+  options.level0_file_num_compaction_trigger = 2;
+  options.level0_slowdown_writes_trigger = 2;
+  options.level0_stop_writes_trigger = 100;
+  options.compaction_thread_limiter = limiter;
+  OpenWithWish(options);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_OK(Put("c", "y"));
+    ASSERT_OK(Put("d", "y"));
+    ASSERT_OK(Flush());
+  }
+  ASSERT_OK(db_->EnableAutoCompaction({db_->DefaultColumnFamily()}));
+  ASSERT_EQ(1, NumOperands("a"));
+  std::atomic<int> num_waits{0};
+  EnableCallBack("DBStrata::ManualDeltaJob::MustWaitForCompactions:MaxWait",
+                 [&](void* arg) {
+                   *static_cast<uint64_t*>(arg) = 100 * 1000;
+                   ++num_waits;
+                 });
+  std::atomic<bool> is_canceled{false};
+  std::atomic<bool> is_over{false};
+  std::thread watch([&] {
+    EXPECT_TRUE(WaitUntil([&] { return is_over.load(); }));
+    is_canceled = true;
+  });
+  CompactRangeOptions compact;
+  compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+  compact.canceled = &is_canceled;
+  compact.allow_write_stall = true;
+  EXPECT_OK(db_->CompactRange(compact, nullptr, nullptr));
+  is_over = true;
+  watch.join();
+  DisableCallBacks();
+  EXPECT_GT(num_waits, 1);
+  EXPECT_EQ((Map{{"c", "y"}, {"d", "y"}}), All());
+  limiter->SetMaxOutstandingTask(-1);
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
 }
 
 // An operand is folded for the filter although its block counts for another

@@ -35,7 +35,7 @@ int DBStrata::BackgroundDeltaJob::MaxJobs(int max_background_jobs) {
 }
 
 bool DBStrata::BackgroundDeltaJob::MustWaitForCompactions(
-    ColumnFamilyData* cfd) {
+    ColumnFamilyData* cfd, bool waits_for_queued) {
   const MutableCFOptions& options = cfd->GetLatestMutableCFOptions();
   return !options.disable_auto_compactions &&
          cfd->ioptions().compaction_style != kCompactionStyleNone &&
@@ -43,7 +43,7 @@ bool DBStrata::BackgroundDeltaJob::MustWaitForCompactions(
          cfd->current()->storage_info()->NumLevelFiles(0) >=
              std::max(options.level0_slowdown_writes_trigger,
                       options.level0_file_num_compaction_trigger) &&
-         (cfd->queued_for_compaction() ||
+         ((waits_for_queued && cfd->queued_for_compaction()) ||
           cfd->compaction_picker()->IsCompactionInProgress());
 }
 
@@ -56,7 +56,8 @@ bool DBStrata::BackgroundDeltaJob::MayFoldWishes(DBStrata* strata,
                                                  ColumnFamilyData* cfd) {
   return cfd->delta_store()->jobs().MayFoldWishes(
              strata->db_->immutable_db_options_.clock->NowMicros()) &&
-         AreFoldsAllowed(strata) && !MustWaitForCompactions(cfd);
+         AreFoldsAllowed(strata) &&
+         !MustWaitForCompactions(cfd, /*waits_for_queued=*/true);
 }
 
 DeltaPicker::Options DBStrata::BackgroundDeltaJob::PickerOptions(
@@ -109,7 +110,8 @@ DeltaPicker::Options DBStrata::BackgroundDeltaJob::PickerOptions(
   if (options.force_below > 0 && (options.drain || options.wishes != nullptr)) {
     // The call must end, so it tries again at once, up to kMaxFoldsGivenUp.
     options.can_fold = !cfd->delta_store()->jobs().IsFolding() &&
-                       (options.drain || !MustWaitForCompactions(cfd));
+                       (options.drain ||
+                        !MustWaitForCompactions(cfd, request.waits_for_queued));
   }
   if (request.folds_given_up >= kMaxFoldsGivenUp) {
     options.can_fold = false;

@@ -54,6 +54,13 @@ class DBStrata::BackgroundDeltaJob : public BackgroundJob {
     bool fulfils_wishes = true;
     // Wishes of compactions that end later are left to jobs in the background.
     bool has_taken_wishes = false;
+    // False: the call has waited long enough for a compaction that is queued,
+    // and waits only for one that runs. A lack of space or a limiter of threads
+    // can keep a compaction in the queue for any time, and the call must end.
+    bool waits_for_queued = true;
+    // The time at which the call has found such a compaction; nullopt: it waits
+    // for none.
+    std::optional<uint64_t> queued_since_micros;
     // The last job has failed because of buckets that picks leave alone from
     // now on, so the call can go on.
     bool has_noted_damage = false;
@@ -77,8 +84,10 @@ class DBStrata::BackgroundDeltaJob : public BackgroundJob {
   // true if they do not, and one of them runs or is about to. (With fewer files
   // than their trigger they have nothing to do, and universal compaction leaves
   // files of unlike sizes as they are.)
+  // waits_for_queued: false: only one that runs counts.
   // REQUIRES: DB mutex held.
-  static bool MustWaitForCompactions(ColumnFamilyData* cfd);
+  static bool MustWaitForCompactions(ColumnFamilyData* cfd,
+                                     bool waits_for_queued);
   // Returns true if a job in the background may begin any fold. While there is
   // a background error, TryEnterDeltaFold() refuses all folds. Jobs that picked
   // one nevertheless would follow each other without end, and a recovery, which

@@ -97,7 +97,8 @@ void DBStrata::ScheduleDeltaJobs(ColumnFamilyData* cfd) {
       scheduler_.NumJobs(BackgroundJob::Kind::kDelta) < max_jobs - 1 &&
       jobs.is_collection_due() && !jobs.is_picking() &&
       DeltaPicker::MayCollect(*version)) {
-    if (DrainsDeltas(*cfd) && BackgroundDeltaJob::MustWaitForCompactions(cfd)) {
+    if (DrainsDeltas(*cfd) && BackgroundDeltaJob::MustWaitForCompactions(
+                                  cfd, /*waits_for_queued=*/true)) {
       // A compaction that finds nothing to do has no end that makes it due.
       SetDeltaJobsDue();
       return;

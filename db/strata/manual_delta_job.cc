@@ -12,8 +12,17 @@
 #include "db/strata/background_delta_collection.h"
 #include "db/strata/background_delta_merge.h"
 #include "db/version_set.h"
+#include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// Longer than a compaction that may run waits for its thread, unless all of
+// these are busy.
+constexpr uint64_t kMaxQueuedWaitMicros = 10 * 1000 * 1000;
+
+}  // namespace
 
 BackgroundJob::Readiness DBStrata::ManualDeltaJob::Prepare() {
   DBImpl* const db = strata_->db_;
@@ -46,9 +55,8 @@ BackgroundJob::Readiness DBStrata::ManualDeltaJob::Prepare() {
     jobs.BeginMerge();
     job_ = std::make_unique<BackgroundDeltaMerge>(strata_, cfd(), request_);
   } else {
-    if (jobs.is_picking() ||
-        ((options.drain || options.wishes != nullptr) &&
-         BackgroundDeltaJob::MustWaitForCompactions(cfd()))) {
+    if (jobs.is_picking() || ((options.drain || options.wishes != nullptr) &&
+                              MustWaitForCompactions())) {
       return Readiness::kOthersFirst;
     }
     jobs.BeginPick();
@@ -56,6 +64,28 @@ BackgroundJob::Readiness DBStrata::ManualDeltaJob::Prepare() {
         std::make_unique<BackgroundDeltaCollection>(strata_, cfd(), request_);
   }
   return Readiness::kReady;
+}
+
+bool DBStrata::ManualDeltaJob::MustWaitForCompactions() {
+  if (!BackgroundDeltaJob::MustWaitForCompactions(cfd(),
+                                                  request_->waits_for_queued)) {
+    request_->queued_since_micros.reset();
+    return false;
+  }
+  if (BackgroundDeltaJob::MustWaitForCompactions(cfd(),
+                                                 /*waits_for_queued=*/false)) {
+    // The time goes on: a compaction that fails is queued again.
+    return true;
+  }
+  uint64_t max_wait = kMaxQueuedWaitMicros;
+  TEST_SYNC_POINT_CALLBACK(
+      "DBStrata::ManualDeltaJob::MustWaitForCompactions:MaxWait", &max_wait);
+  const uint64_t now = strata_->db_->immutable_db_options_.clock->NowMicros();
+  if (!request_->queued_since_micros.has_value()) {
+    request_->queued_since_micros = now;
+  }
+  request_->waits_for_queued = now < *request_->queued_since_micros + max_wait;
+  return request_->waits_for_queued;
 }
 
 Status DBStrata::ManualDeltaJob::Run(JobContext* job_context) {

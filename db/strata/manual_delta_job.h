@@ -37,6 +37,10 @@ class DBStrata::ManualDeltaJob : public BackgroundJob {
   bool is_done() const { return is_done_; }
 
  private:
+  // Returns true if a compaction of level 0 has to go first. Ends the wait for
+  // one that is queued and does not begin.
+  bool MustWaitForCompactions();
+
   DBStrata* const strata_;
   BackgroundDeltaJob::Request* const request_;
   bool is_merge_ = false;
