@@ -118,6 +118,7 @@ STRATA_LIB = \
   db/delta/delta_verifier.cc \
   db/delta/delta_version.cc \
   db/delta/known_operand_filter.cc \
+  db/delta/manifest_delta_files.cc \
   db/delta/repair_table_order.cc \
   db/delta/tracked_delta_version.cc \
   db/external_sst_file_ingestion_job_strata.cc \

@@ -18,6 +18,8 @@
 #include "file/filename.h"
 #include "file/sst_file_manager_impl.h"
 #include "port/stack_trace.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/experimental.h"
 #include "rocksdb/file_checksum.h"
 #include "rocksdb/metadata.h"
 #include "rocksdb/sst_file_manager.h"
@@ -55,6 +57,18 @@ class FailingOpenFS : public FileSystemWrapper {
   size_t opened = 0;
   // Index of the attempt that fails.
   size_t fails = 0;
+};
+
+// Orders bytewise, and cannot be made by its name.
+class UnregisteredComparator : public Comparator {
+ public:
+  const char* Name() const override { return "UnregisteredComparator"; }
+  int Compare(const Slice& a, const Slice& b) const override {
+    return BytewiseComparator()->Compare(a, b);
+  }
+  void FindShortestSeparator(std::string* /*start*/,
+                             const Slice& /*limit*/) const override {}
+  void FindShortSuccessor(std::string* /*key*/) const override {}
 };
 
 }  // namespace
@@ -265,6 +279,66 @@ TEST_F(DBDeltaLifeTest, LiveFilesIncludeDeltaFiles) {
                 info.file_checksum_func_name);
     }
   }
+}
+
+// The lists of checksums have exactly the live files, also the one that is read
+// from the MANIFEST, which has added files that do not exist any more.
+TEST_F(DBDeltaLifeTest, ListsOfChecksumsHaveTheLiveFiles) {
+  for (const bool has_checksums : {true, false}) {
+    SCOPED_TRACE(has_checksums);
+    if (!has_checksums) {
+      options_.file_checksum_gen_factory = nullptr;
+      DestroyAndReopen(options_);
+    }
+    MakeStore();
+    std::set<uint64_t> live;
+    for (const DeltaFileDescription& file : Files()) {
+      live.insert(file.number);
+    }
+    std::vector<LiveFileMetaData> tables;
+    db_->GetLiveFilesMetaData(&tables);
+    for (const LiveFileMetaData& table : tables) {
+      live.insert(table.file_number);
+    }
+    const auto check = [&](FileChecksumList* list) {
+      std::vector<uint64_t> numbers;
+      std::vector<std::string> checksums;
+      std::vector<std::string> func_names;
+      ASSERT_OK(list->GetAllFileChecksums(&numbers, &checksums, &func_names));
+      EXPECT_EQ(live, std::set<uint64_t>(numbers.begin(), numbers.end()));
+      for (const std::string& func_name : func_names) {
+        EXPECT_EQ(
+            has_checksums ? "FileChecksumCrc32c" : kUnknownFileChecksumFuncName,
+            func_name);
+      }
+    };
+    const std::unique_ptr<FileChecksumList> list(NewFileChecksumList());
+    ASSERT_OK(db_->GetLiveFilesChecksumInfo(list.get()));
+    check(list.get());
+    Close();
+    ASSERT_OK(experimental::GetFileChecksumsFromCurrentManifest(
+        env_->GetFileSystem().get(), dbname_, list.get()));
+    check(list.get());
+  }
+}
+
+// The files of a family whose comparator is not registered cannot be made out.
+// The list read from the MANIFEST has all of them.
+TEST_F(DBDeltaLifeTest, ListOfChecksumsNeedsNoComparator) {
+  static const UnregisteredComparator comparator;
+  options_.comparator = &comparator;
+  DestroyAndReopen(options_);
+  ASSERT_OK(Merge("a", "1"));
+  ASSERT_OK(Flush());
+  ASSERT_EQ(1u, Files().size());
+  const uint64_t number = Files().front().number;
+  Close();
+  const std::unique_ptr<FileChecksumList> list(NewFileChecksumList());
+  ASSERT_OK(experimental::GetFileChecksumsFromCurrentManifest(
+      env_->GetFileSystem().get(), dbname_, list.get()));
+  std::string checksum;
+  std::string func_name;
+  EXPECT_OK(list->SearchOneFileChecksum(number, &checksum, &func_name));
 }
 
 TEST_F(DBDeltaLifeTest, CheckpointOpensWithTheSameStore) {

@@ -4,6 +4,7 @@
 #include "db/delta/delta_live_files.h"
 
 #include <string>
+#include <tuple>
 
 #include "db/delta/delta_version.h"
 #include "db/path_layout/path_layout.h"
@@ -38,6 +39,14 @@ DeltaMetaData::Tier TierOf(const DeltaFileDescription& file) {
 }
 
 }  // namespace
+
+std::pair<std::string, std::string> ChecksumOf(
+    const DeltaFileDescription& file) {
+  if (file.file_checksum_func_name.empty()) {
+    return {kUnknownFileChecksum, kUnknownFileChecksumFuncName};
+  }
+  return {file.file_checksum, file.file_checksum_func_name};
+}
 
 void AppendDeltaMetaData(const DeltaVersion* delta,
                          const std::vector<DbPath>& cf_paths,
@@ -83,10 +92,8 @@ void AppendDeltaFileInfo(const DeltaVersion* delta,
     info.file_type = kDeltaFile;
     info.size = file.size;
     if (with_checksums) {
-      const bool is_known = !file.file_checksum_func_name.empty();
-      info.file_checksum = is_known ? file.file_checksum : kUnknownFileChecksum;
-      info.file_checksum_func_name = is_known ? file.file_checksum_func_name
-                                              : kUnknownFileChecksumFuncName;
+      std::tie(info.file_checksum, info.file_checksum_func_name) =
+          ChecksumOf(file);
     }
   });
 }

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "rocksdb/metadata.h"
@@ -13,6 +15,12 @@
 namespace ROCKSDB_NAMESPACE {
 
 class DeltaVersion;
+struct DeltaFileDescription;
+
+// Returns the checksum of the file and the name of its function, as lists of
+// checksums have them: without a checksum, the constants for unknown ones.
+std::pair<std::string, std::string> ChecksumOf(
+    const DeltaFileDescription& file);
 
 // Functions that append the delta files of a Version to lists of a DB's files,
 // in the order of DeltaVersion::ForEachFile(). `delta` may be nullptr: there
