@@ -259,6 +259,7 @@ std::vector<BlobGcPicker::File> AddressMapStore::FilesForGc(
     BlobGcPicker::File& file = files.emplace_back();
     file.number = meta->GetBlobFileNumber();
     file.size = meta->GetBlobFileSize();
+    file.index_size = meta->GetIndexBytes();
     // Maps the path id to an existing path: files whose path ids stand for the
     // same path belong together, and copies get the id of an existing path.
     file.path_id = static_cast<uint32_t>(

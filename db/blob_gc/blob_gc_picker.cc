@@ -10,6 +10,8 @@
 #include <map>
 #include <tuple>
 
+#include "db/blob_v2/blob_format_v2.h"
+#include "db/blob_v2/blob_record_index.h"
 #include "rocksdb/comparator.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -208,7 +210,14 @@ BlobGcPicker::Job BlobGcPicker::PickWide(const std::vector<File>& files,
 BlobGcPicker::Job BlobGcPicker::PickSmall(const Options& options,
                                           const std::vector<File>& files) {
   Job job;
-  const uint64_t small_size = options.file_size / kSmallPart;
+  // A file that reaches a limit of the format can never grow to file_size. Two
+  // small files fit into one, even if the merged index is twice as large as
+  // both.
+  static_assert(2 * 2 <= kSmallPart);
+  const uint64_t small_size =
+      std::min(options.file_size, kMaxBlobRecordOffset) / kSmallPart;
+  constexpr uint64_t kSmallIndex =
+      RecordIndexBuilder::kMaxEncodedSize / kSmallPart;
   // Garbage has priority: above the limit there is no space for more copies.
   if (small_size == 0 ||
       (!options.merge_all_small && Excess(options, files) > 0)) {
@@ -219,7 +228,8 @@ BlobGcPicker::Job BlobGcPicker::PickSmall(const Options& options,
   using Tier = std::tuple<uint32_t, bool, int>;
   std::map<Tier, std::vector<const File*>> tiers;
   for (const File& file : files) {
-    if (file.is_busy || file.live_size == 0 || file.size >= small_size) {
+    if (file.is_busy || file.live_size == 0 || file.size >= small_size ||
+        file.index_size >= kSmallIndex) {
       continue;
     }
     int tier = 0;

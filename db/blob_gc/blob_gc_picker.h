@@ -47,6 +47,13 @@ class Comparator;
 // tiers by size, one tier for each factor of kTierFactor, and a tier is merged
 // when it has kTierFactor files. So a value is copied at most once per tier,
 // and values that are soon overwritten are dead before their file is merged.
+// A file is also full at the limits of the format, whatever the options say:
+// 4 GiB of records, or RecordIndexBuilder::kMaxEncodedSize of index.
+//
+// Invariant: The files that PickSmall() picks are more than their copies, so
+// merging outputs again comes to an end. Two small files fit into one file,
+// even if the merged index, in which neighbors have less in common, is larger
+// than both indexes.
 //
 // Stateless and lock-free: all functions depend only on their arguments.
 class BlobGcPicker {
@@ -59,7 +66,8 @@ class BlobGcPicker {
 
   struct File {
     uint64_t number = 0;
-    uint64_t size = 0;  // bytes on disk
+    uint64_t size = 0;        // bytes on disk
+    uint64_t index_size = 0;  // bytes of the record index, a part of size
     // Bytes that the file would have without garbage; 0 if it has no live
     // value.
     uint64_t live_size = 0;
@@ -87,7 +95,8 @@ class BlobGcPicker {
     int max_jobs = 1;
     // The next file number of the DB.
     uint64_t next_file_number = 0;
-    // Size in bytes of a full file. 0 means that no file counts as small.
+    // Size in bytes of a full file by the options; the limits of the format may
+    // be lower. 0 means that no file counts as small.
     uint64_t file_size = 0;
     // Number of bytes that are to be free below space_amp_limit, for a job that
     // puts values into key order (SortRoom()).
@@ -161,7 +170,8 @@ class BlobGcPicker {
   static constexpr size_t kMaxFiles = 32;
   // Minimum number of files of PickWide(): fewer would be copied for little.
   static constexpr size_t kMinWide = 8;
-  // A file is small if its size is below 1 / kSmallPart of that of a full file.
+  // A file is small if its size and its index are below 1 / kSmallPart of those
+  // of a full file.
   static constexpr uint64_t kSmallPart = 8;
   // The more pieces a job writes, the fewer places a scan finds, and the more
   // files there are. docs/address-map.md has the figures.

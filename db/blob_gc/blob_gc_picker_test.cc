@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "db/blob_v2/blob_format_v2.h"
+#include "db/blob_v2/blob_record_index.h"
 #include "port/stack_trace.h"
 #include "rocksdb/comparator.h"
 #include "test_util/testharness.h"
@@ -626,6 +628,50 @@ TEST_F(BlobGcPickerTest, MergeAllSmallIgnoresTiersAndTheLimit) {
   ASSERT_EQ(std::set<uint64_t>({1, 3}), pick());
   Add(4, 99999, 99999)->path_id = 1;
   ASSERT_EQ(std::set<uint64_t>({1, 3}), pick());
+}
+
+// A file that was closed at the largest offset of a record, or at the largest
+// index, stays below file_size for ever: its copies would be picked again.
+TEST_F(BlobGcPickerTest, FilesThatAreFullByTheFormatAreNotSmall) {
+  constexpr uint64_t kMaxIndex = RecordIndexBuilder::kMaxEncodedSize;
+  constexpr uint64_t kFull = kMaxBlobRecordOffset;
+  const auto pick = [&] {
+    return Numbers(BlobGcPicker::PickSmall(options_, files_));
+  };
+  options_.max_copied = options_.flush_size = uint64_t{1} << 30;
+  for (const bool all : {true, false}) {
+    SCOPED_TRACE(all);
+    options_.merge_all_small = all;
+    const uint64_t num_files = all ? 2 : BlobGcPicker::kTierFactor;
+    const auto set_files = [&](uint64_t size, uint64_t index_size) {
+      files_.clear();
+      for (uint64_t number = 1; number <= num_files; ++number) {
+        Add(number, size, size)->index_size = index_size;
+      }
+    };
+    options_.file_size = std::numeric_limits<uint64_t>::max();
+    set_files(kFull, 1 << 20);
+    EXPECT_TRUE(pick().empty());
+    options_.file_size = uint64_t{8} << 30;
+    set_files(634 << 20, kMaxIndex);
+    EXPECT_TRUE(pick().empty());
+    // Smaller ones than these fit into one file.
+    options_.file_size = std::numeric_limits<uint64_t>::max();
+    set_files(kFull / BlobGcPicker::kSmallPart, 1 << 20);
+    EXPECT_TRUE(pick().empty());
+    set_files(10 << 20, kMaxIndex / BlobGcPicker::kSmallPart);
+    EXPECT_TRUE(pick().empty());
+    set_files(10 << 20, kMaxIndex / BlobGcPicker::kSmallPart - 1);
+    EXPECT_EQ(num_files, pick().size());
+    set_files(kFull / BlobGcPicker::kSmallPart - 1, 1 << 20);
+    EXPECT_EQ(2u, pick().size());
+    // Full files keep no others from being merged.
+    set_files(10 << 20, 1 << 20);
+    for (uint64_t number = 101; number <= 140; ++number) {
+      Add(number, kFull, kFull)->index_size = 1 << 20;
+    }
+    EXPECT_EQ(num_files, pick().size());
+  }
 }
 
 }  // namespace ROCKSDB_NAMESPACE

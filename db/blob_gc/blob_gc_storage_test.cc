@@ -227,6 +227,18 @@ class Family {
     }
     return version;
   }
+  // Returns the sizes in bytes of the indexes as the picker gets them.
+  std::map<uint64_t, uint64_t> IndexSizes(const std::set<uint64_t>& version) {
+    std::map<uint64_t, uint64_t> sizes;
+    for (const BlobGcPicker::File& file :
+         blobs_.FilesForGc(*NewVersion(version))) {
+      sizes[file.number] = file.index_size;
+    }
+    return sizes;
+  }
+  uint64_t IndexSizeOf(uint64_t number) const {
+    return made_.at(number).index.size();
+  }
   // Returns the files that another job must not collect.
   std::set<uint64_t> BusyFiles(const std::set<uint64_t>& version) {
     std::set<uint64_t> busy;
@@ -408,6 +420,17 @@ TEST_F(BlobGcStorageTest, PinsFilesUntilItsEnd) {
   }
   ASSERT_EQ(0u, f.InfoOf(12).job_pins);
   CheckMap(&f, f.All());
+}
+
+// The picker takes a file with a large index for a full one.
+TEST_F(BlobGcStorageTest, FilesForGcHaveTheSizeOfTheIndex) {
+  Family f;
+  f.AddLive(11, {{"a", 1}});
+  f.AddLive(12, {{"b", 2}, {"c", 3}});
+  ASSERT_LT(f.IndexSizeOf(11), f.IndexSizeOf(12));
+  const std::map<uint64_t, uint64_t> expected = {{11, f.IndexSizeOf(11)},
+                                                 {12, f.IndexSizeOf(12)}};
+  ASSERT_EQ(expected, f.IndexSizes({11, 12}));
 }
 
 TEST_F(BlobGcStorageTest, PinsOnlyLiveFiles) {
