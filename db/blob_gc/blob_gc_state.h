@@ -46,7 +46,7 @@ class BlobGcState {
   BlobGcState& operator=(const BlobGcState&) = delete;
 
   // Set to false while jobs must not run. Writes are not slowed down for them
-  // then.
+  // then, from the next AddGcDebt() of the store on.
   void SetAllowed(bool allowed) { allowed_ = allowed; }
   bool allowed() const { return allowed_; }
 
@@ -147,6 +147,9 @@ class BlobGcState {
                    uint64_t hard_limit);
   // Called in place of AddDebt() if writes are not to be slowed down.
   void EndSlowdown();
+  // True if the last AddDebt() has added some, and EndSlowdown() was not called
+  // since.
+  bool slows_down() const { return slows_down_; }
 
  private:
   static constexpr uint64_t kMaxCopies = uint64_t{1} << 30;
@@ -175,7 +178,7 @@ class BlobGcState {
   uint64_t max_copies_ = kMaxCopies;
   uint64_t copying_ = 0;
   uint64_t merge_space_ = 0;
-  bool slows_down_ = false;  // the last AddDebt() has added some
+  bool slows_down_ = false;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

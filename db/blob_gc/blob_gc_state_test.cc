@@ -75,6 +75,7 @@ TEST_F(BlobGcStateTest, LogTellsWhenSlowdownsBeginAndEnd) {
       ASSERT_LT(1000u, DebtOf(1000000, /*limit=*/1.5));
       ASSERT_EQ(round, log_.begins);
       ASSERT_EQ(round - 1, log_.ends);
+      ASSERT_TRUE(state_.slows_down());
     }
     for (int i = 0; i < 3; ++i) {
       if (round == 1) {

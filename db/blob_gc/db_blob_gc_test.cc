@@ -1470,6 +1470,54 @@ TEST_F(DBBlobGcTest, FailedJobsEndWithoutAnEvent) {
   EXPECT_LE(jobs, 4);
 }
 
+// A slowdown ends at once when file deletions are disabled, as no job collects
+// garbage from then on, and begins again when they are enabled.
+TEST_F(DBBlobGcTest, DisabledFileDeletionsEndTheSlowdown) {
+  Options options = GcOptions(1.1);
+  options.soft_pending_compaction_bytes_limit = uint64_t{1} << 40;
+  options.hard_pending_compaction_bytes_limit = uint64_t{1} << 41;
+  DestroyAndReopen(options);
+  Load();
+  const auto delayed_rate = [&] {
+    uint64_t rate = 0;
+    EXPECT_TRUE(
+        db_->GetIntProperty(DB::Properties::kActualDelayedWriteRate, &rate));
+    return rate;
+  };
+  std::atomic<bool> blocked{true};
+  EnableCallBack("BackgroundJobScheduler::Work:BlobGc", [&](void*) {
+    while (blocked) {
+      env_->SleepForMicroseconds(100);
+    }
+  });
+  for (int key = 0; key < kKeys; key += 3) {
+    PutKey(key, 1);
+  }
+  for (int round = 2; round <= 3; ++round) {
+    // The slowdown is computed before the flush makes garbage.
+    PutKey(5, round);
+    EXPECT_OK(Flush());
+    EXPECT_OK(dbfull()->TEST_WaitForFlushMemTable());
+  }
+  EXPECT_GT(delayed_rate(), 0u);
+  EXPECT_OK(db_->DisableFileDeletions());
+  EXPECT_EQ(delayed_rate(), 0u);
+  PutKey(5, 4);
+  EXPECT_OK(Flush());
+  EXPECT_EQ(delayed_rate(), 0u);
+  // The last call enables them.
+  EXPECT_OK(db_->DisableFileDeletions());
+  EXPECT_OK(db_->EnableFileDeletions());
+  EXPECT_EQ(delayed_rate(), 0u);
+  EXPECT_OK(db_->EnableFileDeletions());
+  EXPECT_GT(delayed_rate(), 0u);
+  blocked = false;
+  Wait();
+  EXPECT_EQ(delayed_rate(), 0u);
+  SyncPoint::GetInstance()->DisableProcessing();
+  VerifyAlsoReopened(options);
+}
+
 // While file deletions are disabled no job collects garbage, so writes are not
 // slowed down for it, also not those to a family that is made meanwhile.
 TEST_F(DBBlobGcTest, NewFamiliesKnowThatFileDeletionsAreDisabled) {
@@ -1485,6 +1533,7 @@ TEST_F(DBBlobGcTest, NewFamiliesKnowThatFileDeletionsAreDisabled) {
   };
   EXPECT_TRUE(is_allowed(db_->DefaultColumnFamily()));
   ASSERT_OK(db_->DisableFileDeletions());
+  EXPECT_FALSE(is_allowed(db_->DefaultColumnFamily()));
   PutKey(1, 0);
   ASSERT_OK(Flush());
   EXPECT_FALSE(is_allowed(db_->DefaultColumnFamily()));
