@@ -198,8 +198,8 @@ void ManifestTailer::DropUnlistedFamilies() {
 }
 
 ColumnFamilyData* ManifestTailer::DestroyCfAndCleanup(const VersionEdit& edit) {
-  // cfds_changed_ may be handed out by a later attempt, after the last handle
-  // of the column family was destroyed.
+  // A later attempt may hand out cfds_changed_ after the last handle of the
+  // column family was destroyed.
   cfds_changed_.erase(version_set_->GetColumnFamilySet()->GetColumnFamily(
       edit.GetColumnFamily()));
   return VersionEditHandlerPointInTime::DestroyCfAndCleanup(edit);

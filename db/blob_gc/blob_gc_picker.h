@@ -170,8 +170,8 @@ class BlobGcPicker {
   static constexpr size_t kMaxFiles = 32;
   // Minimum number of files of PickWide(): fewer would be copied for little.
   static constexpr size_t kMinWide = 8;
-  // A file is small if its size and its index are below 1 / kSmallPart of those
-  // of a full file.
+  // A file is small if its size and its index are below 1 / kSmallPart of the
+  // largest ones.
   static constexpr uint64_t kSmallPart = 8;
   // The more pieces a job writes, the fewer places a scan finds, and the more
   // files there are. docs/address-map.md has the figures.
