@@ -154,9 +154,11 @@ uint64_t Write(const DeltaFuzzFamily& family, const Table& table) {
       std::make_unique<GivenPropertiesFactory>(table.properties));
   const ReadOptions read_options;
   const WriteOptions write_options;
+  // The builder's options refer to all of these.
+  const CompressionOptions compression_options;
   const TableBuilderOptions options(
       settings->ioptions(), settings->options, read_options, write_options,
-      settings->icmp(), &factories, kNoCompression, CompressionOptions(),
+      settings->icmp(), &factories, kNoCompression, compression_options,
       settings->family->id, settings->family->name, /*_level=*/0,
       /*_newest_key_time=*/0, /*_is_bottommost=*/false,
       TableFileCreationReason::kMisc, /*_oldest_key_time=*/0,
