@@ -519,6 +519,7 @@ STRATA_TEST_MAIN = \
   db/strata/history_script_test.cc \
   db/strata/history_sweep_test.cc \
   db/strata/implicit_snapshot_registry_test.cc \
+  db/strata/level_move_test.cc \
   db/strata/manual_compaction_schedule_test.cc \
   db/strata/merge_result_copy_test.cc \
   db/strata/metamorphic_test.cc \
