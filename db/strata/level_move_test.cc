@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "file/sst_file_manager_impl.h"
 #include "port/stack_trace.h"
 #include "rocksdb/metadata.h"
+#include "rocksdb/sst_file_manager.h"
 #include "test_util/strata/drop_before_edit_test_util.h"
 #include "test_util/strata/strata_db_test_util.h"
 
@@ -27,6 +29,15 @@ class LevelMoveTest : public StrataDBTestBase {
     options.level_compaction_dynamic_level_bytes = false;
     options.num_levels = 7;
     return options;
+  }
+
+  // Gives the DB an SstFileManager of its own.
+  void UseFileManager(Options* options) {
+    options->sst_file_manager.reset(NewSstFileManager(env_));
+  }
+  SstFileManagerImpl* FileManager() {
+    return static_cast<SstFileManagerImpl*>(
+        last_options_.sst_file_manager.get());
   }
 
   // Opens a new DB with the column family "other", which is handles_[1] and has
@@ -65,6 +76,38 @@ TEST_F(LevelMoveTest, MoveInADroppedFamilyDoesNotStopTheDB) {
   EXPECT_TRUE(db_->CompactFiles(CompactionOptions(), handles_[1], files, 1)
                   .IsColumnFamilyDropped());
   EXPECT_OK(Put(0, "b", "1"));
+}
+
+TEST_F(LevelMoveTest, MovesGiveBackTheSpaceThatTheyReserve) {
+  Options options = MoveOptions();
+  UseFileManager(&options);
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("a", std::string(10000, 'v')));
+  ASSERT_OK(Flush());
+  const std::vector<std::string> files = FilesOf(0);
+  ASSERT_EQ(1u, files.size());
+  FileManager()->SetMaxAllowedSpaceUsage(4 * FileManager()->GetTotalSize());
+  for (int level = 1; level <= 4; ++level) {
+    ASSERT_OK(Move(files, level));
+    EXPECT_EQ(files, FilesOf(level));
+    EXPECT_EQ(0u, FileManager()->GetCompactionsReservedSize());
+  }
+  ASSERT_OK(db_->CompactFiles(CompactionOptions(), files, 5));
+  EXPECT_NE(files, FilesOf(5));
+  EXPECT_EQ(0u, FileManager()->GetCompactionsReservedSize());
+}
+
+TEST_F(LevelMoveTest, FailedMoveGivesBackTheSpaceThatItReserves) {
+  Options options = MoveOptions();
+  UseFileManager(&options);
+  ASSERT_NO_FATAL_FAILURE(OpenWithFileOfOther(options));
+  const std::vector<std::string> files = FilesOf(0, 1);
+  DropBeforeEdit drop(db_.get(), handles_[1],
+                      "TestCompactFiles::IngestExternalFile2",
+                      /*in_group=*/false);
+  EXPECT_TRUE(Move(files, 1, 1).IsColumnFamilyDropped());
+  EXPECT_TRUE(drop.End());
+  EXPECT_EQ(0u, FileManager()->GetCompactionsReservedSize());
 }
 
 // The edit of the move is in the queue for the MANIFEST, behind that of the
