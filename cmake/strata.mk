@@ -209,6 +209,7 @@ STRATA_LIB = \
   db/strata/family_implicit_snapshots.cc \
   db/strata/flush_order_gate.cc \
   db/strata/implicit_snapshot_registry.cc \
+  db/strata/level_move.cc \
   db/strata/manual_blob_gc.cc \
   db/strata/manual_delta_job.cc \
   db/strata/point_read.cc \
