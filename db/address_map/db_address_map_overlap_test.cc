@@ -690,6 +690,37 @@ TEST_P(DBAddressMapOverlapTest, FileDeletionProtectsTheFilesThatItWrites) {
   CheckValue("k", "NOT_FOUND");
 }
 
+// CompactRange() moves all files of a level, also those out of its range.
+TEST_P(DBAddressMapOverlapTest, FilesThatAreBeingDeletedAreNotMoved) {
+  Options options = MapOptions();
+  options.level_compaction_dynamic_level_bytes = false;
+  DestroyAndReopen(options);
+  for (const char* key : {"a", "k"}) {
+    ASSERT_OK(Put(key, Long(key)));
+    ASSERT_OK(Flush());
+    ASSERT_OK(CompactInto(0, 1));
+  }
+  CompactRangeOptions to_level2;
+  to_level2.change_level = true;
+  to_level2.target_level = 2;
+  const Slice a("a"), k("k");
+  const auto reached =
+      EnableCallBackOnce("MappedFileRemoval::Publish:Demoted", [&](void*) {
+        OnAnotherThread([&] {
+          const Status s = db_->CompactRange(to_level2, &k, &k);
+          EXPECT_TRUE(s.IsAborted()) << s.ToString();
+        });
+      });
+  EXPECT_OK(DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(), &a, &a));
+  EXPECT_TRUE(reached->load());
+  DisableCallBacks();
+  EXPECT_EQ(FilesPerLevel(), "0,1");
+  CheckValue("a", "NOT_FOUND");
+  EXPECT_OK(db_->CompactRange(to_level2, &k, &k));
+  EXPECT_EQ(FilesPerLevel(), "0,0,1");
+  CheckValue("k", Long("k"));
+}
+
 // An ingestion has stopped all writes and waits for a deletion of files, whose
 // edit fails. The listener that hears of the error writes, which must not wait
 // for ever.

@@ -2,7 +2,8 @@
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
 // Calls that move SST files to another level without a rewrite, beside other
-// jobs: CompactFiles() with allow_trivial_move, PromoteL0().
+// jobs: CompactFiles() with allow_trivial_move, PromoteL0(), CompactRange()
+// with change_level.
 
 #include <atomic>
 #include <functional>
@@ -13,6 +14,7 @@
 #include "db/compaction/compaction_picker.h"
 #include "file/sst_file_manager_impl.h"
 #include "port/stack_trace.h"
+#include "rocksdb/convenience.h"
 #include "rocksdb/experimental.h"
 #include "rocksdb/metadata.h"
 #include "rocksdb/sst_file_manager.h"
@@ -271,6 +273,28 @@ TEST_F(LevelMoveTest, PromotionIsRefusedWhereAnotherJobWrites) {
   EXPECT_EQ("2,0,0,0,0,0,1", FilesPerLevel());
   EXPECT_OK(Promote(5));
   EXPECT_EQ("0,0,0,0,0,2,1", FilesPerLevel());
+}
+
+// One of the two would fail when the file is not where its edit says.
+TEST_F(LevelMoveTest, FilesThatAreBeingDeletedAreNotMoved) {
+  ASSERT_NO_FATAL_FAILURE(OpenWithFiles({"a", "k"}));
+  ASSERT_OK(Promote(1));
+  CompactRangeOptions to_level2;
+  to_level2.change_level = true;
+  to_level2.target_level = 2;
+  const Slice a("a");
+  const Slice k("k");
+  RunDuringTheEdit(
+      [&] { EXPECT_OK(DeleteFilesInRange(db_.get(), Handle(), &a, &a)); },
+      [&] {
+        const Status s = db_->CompactRange(to_level2, &k, &k);
+        EXPECT_TRUE(s.IsAborted()) << s.ToString();
+      },
+      "DBImpl::ReFitLevel:PostRegisterCompaction");
+  EXPECT_EQ("0,1", FilesPerLevel());
+  EXPECT_OK(db_->CompactRange(to_level2, &k, &k));
+  EXPECT_EQ("0,0,1", FilesPerLevel());
+  EXPECT_EQ("1", Get("k"));
 }
 
 TEST_F(LevelMoveTest, PromotionOfAnEmptyLevel) {
