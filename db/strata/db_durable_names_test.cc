@@ -4,16 +4,21 @@
 // Each job syncs the directories of its files before the MANIFEST names them.
 // Crashes show that only if no other job has synced the directory meanwhile.
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <set>
 #include <string>
 
+#include "env/composite_env_wrapper.h"
 #include "port/stack_trace.h"
 #include "rocksdb/convenience.h"
+#include "rocksdb/metadata.h"
+#include "rocksdb/sst_file_manager.h"
 #include "rocksdb/sst_file_writer.h"
 #include "test_util/strata/delta_fold_db_test_util.h"
 #include "test_util/strata/durable_names_fs_test_util.h"
+#include "test_util/strata/strata_db_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -176,6 +181,86 @@ TEST_P(DBDurableNamesTest, CollectionsOfBlobGarbage) {
   collect.space_amp_limit = 1.0;
   CheckNames([&] { ASSERT_OK(db_->CollectBlobGarbage(collect)); },
              /*min_files=*/1);
+}
+
+// FIFO compaction copies a file to change its temperature.
+class DBDurableCopiesTest : public StrataDBTestBase {
+ public:
+  DBDurableCopiesTest()
+      : StrataDBTestBase("db_durable_copies_test"),
+        fs_(std::make_shared<DurableNamesFS>(env_->GetFileSystem())),
+        names_env_(std::make_unique<CompositeEnvWrapper>(env_, fs_)) {}
+
+  void TearDown() override {
+    StrataDBTestBase::TearDown();
+    Close();
+    last_options_.env = env_;
+    last_options_.sst_file_manager.reset();
+  }
+
+ protected:
+  // Files become cold after 1000 seconds.
+  Options FifoOptions() const {
+    Options options = CurrentOptions();
+    options.env = names_env_.get();
+    options.compaction_style = kCompactionStyleFIFO;
+    options.num_levels = 1;
+    options.max_open_files = -1;
+    options.level0_file_num_compaction_trigger = 2;
+    CompactionOptionsFIFO& fifo = options.compaction_options_fifo;
+    fifo.file_temperature_age_thresholds = {{Temperature::kCold, 1000}};
+    fifo.max_table_files_size = uint64_t{1} << 30;
+    fifo.allow_trivial_copy_when_change_temperature = true;
+    options.sst_file_manager.reset(NewSstFileManager(names_env_.get()));
+    return options;
+  }
+
+  // Writes three files, of which the first two are old.
+  void WriteOldFiles() {
+    ASSERT_OK(Put("a", "1"));
+    env_->MockSleepForSeconds(800);
+    ASSERT_OK(Put("b", "1"));
+    ASSERT_OK(Flush());
+    ASSERT_OK(Put("a", "2"));
+    ASSERT_OK(Put("b", "2"));
+    ASSERT_OK(Flush());
+    ASSERT_OK(Put("a", "3"));
+    env_->MockSleepForSeconds(1200);
+    ASSERT_OK(Put("b", "3"));
+    ASSERT_OK(Flush());
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+    ASSERT_OK(dbfull()->TEST_WaitForPurge());
+  }
+
+  uint64_t SizeOnDisk() {
+    uint64_t total = 0;
+    for (const std::string& name : FilesIn(dbname_, kTableFile)) {
+      uint64_t size = 0;
+      EXPECT_OK(env_->GetFileSize(dbname_ + "/" + name, &size));
+      total += size;
+    }
+    return total;
+  }
+
+  const std::shared_ptr<DurableNamesFS> fs_;
+  const std::unique_ptr<Env> names_env_;
+};
+
+TEST_F(DBDurableCopiesTest, CopiesOfAnotherTemperature) {
+  env_->SetMockSleep();
+  DestroyAndReopen(FifoOptions());
+  fs_->TakeEarly();
+  fs_->TakeNumDurable();
+  ASSERT_NO_FATAL_FAILURE(WriteOldFiles());
+  EXPECT_EQ(std::set<std::string>(), fs_->TakeEarly());
+  // Three files and two copies.
+  EXPECT_EQ(5, fs_->TakeNumDurable());
+  ColumnFamilyMetaData meta;
+  db_->GetColumnFamilyMetaData(&meta);
+  ASSERT_EQ(3u, meta.levels[0].files.size());
+  EXPECT_EQ(Temperature::kCold, meta.levels[0].files[1].temperature);
+  EXPECT_EQ(Temperature::kCold, meta.levels[0].files[2].temperature);
+  EXPECT_EQ(SizeOnDisk(), last_options_.sst_file_manager->GetTotalSize());
 }
 
 }  // namespace ROCKSDB_NAMESPACE
