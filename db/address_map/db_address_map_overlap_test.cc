@@ -690,6 +690,45 @@ TEST_P(DBAddressMapOverlapTest, FileDeletionProtectsTheFilesThatItWrites) {
   CheckValue("k", "NOT_FOUND");
 }
 
+// A compaction has moved an old value into the map and is not yet committed. A
+// flush removes the value from the map, because its entry hides it, and that
+// entry goes to a file that could be deleted.
+TEST_P(DBAddressMapOverlapTest, FileAboveAConversionIsNotDeleted) {
+  Options options = MapOptions();
+  options.enable_blob_address_map = false;
+  options.enable_blob_files = false;
+  DestroyAndReopen(options);
+  for (const char* key : {"a", "k", "z"}) {
+    ASSERT_OK(Put(key, Long(key)));
+  }
+  ASSERT_OK(Flush());
+  MoveFilesToLevel(kBottom);
+  Reopen(MapOptions());
+  const auto reached =
+      EnableCallBackOnce("MapTransaction::Publish:Inserted", [&](void*) {
+        OnAnotherThread([&] {
+          ASSERT_OK(Put("k", Long("new")));
+          ASSERT_OK(Flush());
+          ASSERT_OK(CompactInto(0, 1));
+          const Slice k("k");
+          EXPECT_OK(DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(),
+                                       &k, &k));
+        });
+      });
+  ASSERT_OK(CompactInto(kBottom, kBottom));
+  ASSERT_TRUE(reached->load());
+  DisableCallBacks();
+  EXPECT_EQ(FilesPerLevel(), "0,1,0,1");
+  for (const bool reopens : {false, true}) {
+    if (reopens) {
+      Reopen(MapOptions());
+    }
+    CheckValue("a", Long("a"));
+    CheckValue("k", Long("new"));
+    CheckValue("z", Long("z"));
+  }
+}
+
 // CompactRange() moves all files of a level, also those out of its range.
 TEST_P(DBAddressMapOverlapTest, FilesThatAreBeingDeletedAreNotMoved) {
   Options options = MapOptions();

@@ -26,7 +26,13 @@ constexpr size_t kRemovalReadahead = 2 << 20;
 
 using Files = std::vector<FileMetaData*>;
 
-// True if a file of this sorted level that is not in `leaving` has mapped
+// True if the file has mapped values, or if a compaction may be moving its
+// values into the map.
+bool MayHaveMapped(const FileMetaData& file) {
+  return file.blob_refs.mapped.Any() || file.being_compacted;
+}
+
+// True if a file of this sorted level that is not in `leaving` may have mapped
 // values and overlaps the key range of `file`.
 bool Overlaps(const Files& level, const Comparator* ucmp,
               const FileMetaData& file,
@@ -39,16 +45,16 @@ bool Overlaps(const Files& level, const Comparator* ucmp,
   for (; it != level.end() && ucmp->Compare((*it)->smallest.user_key(),
                                             file.largest.user_key()) <= 0;
        ++it) {
-    if (leaving.count(*it) == 0 && (*it)->blob_refs.mapped.Any()) {
+    if (leaving.count(*it) == 0 && MayHaveMapped(**it)) {
       return true;
     }
   }
   return false;
 }
 
-// True if a file that is not in `leaving` has older versions of the file's keys
-// with values in the map. Such versions are in lower levels; in the file's own
-// level, only versions of its last key may continue in the next file.
+// True if a file that is not in `leaving` may have older versions of the file's
+// keys with values in the map. Such versions are in lower levels; in the file's
+// own level, only versions of its last key may continue in the next file.
 // REQUIRES: for all files in lower levels, and for those to the right in this
 // level, it has been decided whether they stay.
 bool HidesMapped(const VersionStorageInfo& version, const Comparator* ucmp,
@@ -58,7 +64,7 @@ bool HidesMapped(const VersionStorageInfo& version, const Comparator* ucmp,
   const FileMetaData& file = *files[position];
   if (position + 1 < files.size()) {
     FileMetaData* const next = files[position + 1];
-    if (leaving.count(next) == 0 && next->blob_refs.mapped.Any() &&
+    if (leaving.count(next) == 0 && MayHaveMapped(*next) &&
         ucmp->Compare(next->smallest.user_key(), file.largest.user_key()) ==
             0) {
       return true;
