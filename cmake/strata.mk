@@ -506,6 +506,7 @@ STRATA_TEST_MAIN = \
   db/strata/atomic_flush_install_test.cc \
   db/strata/atomic_group_numbering_test.cc \
   db/strata/background_job_scheduler_test.cc \
+  db/strata/compact_range_close_test.cc \
   db/strata/db_durable_names_test.cc \
   db/strata/db_flush_request_test.cc \
   db/strata/db_resume_test.cc \

@@ -14,6 +14,7 @@
 #include "db/compaction/compaction_picker.h"
 #include "db/db_impl/db_impl.h"
 #include "db/path_layout/path_layout.h"
+#include "db/strata/db_strata.h"
 #include "db/version_set.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -178,17 +179,24 @@ Status MisplacedFiles::CompactOne(DBImpl* db, ColumnFamilyData* cfd,
       /*trim_ts=*/"");
 }
 
+bool MisplacedFiles::MayCompactRange(const ColumnFamilyData& cfd,
+                                     const CompactRangeOptions& options) {
+  return cfd.ioptions().cf_paths.size() > 1 && options.target_path_id == 0 &&
+         options.bottommost_level_compaction !=
+             BottommostLevelCompaction::kSkip;
+}
+
 Status MisplacedFiles::CompactRange(DBImpl* db, ColumnFamilyData* cfd,
                                     const CompactRangeOptions& options,
                                     const Slice* begin, const Slice* end,
                                     const std::string& trim_ts) {
-  if (cfd->ioptions().cf_paths.size() == 1 || options.target_path_id != 0 ||
-      options.bottommost_level_compaction == BottommostLevelCompaction::kSkip) {
-    return Status::OK();
-  }
   std::vector<Run> runs;
   {
     InstrumentedMutexLock l(db->mutex());
+    const Status s = db->strata()->CheckNotClosing();
+    if (!s.ok()) {
+      return s;
+    }
     const VersionStorageInfo& vstorage = *cfd->current()->storage_info();
     const MutableCFOptions& mutable_options = cfd->GetLatestMutableCFOptions();
     if (!PathLayout::IsInUse(mutable_options, vstorage)) {

@@ -92,13 +92,19 @@ class MisplacedFiles {
   static Status CompactOne(DBImpl* db, ColumnFamilyData* cfd,
                            std::atomic<bool>* canceled);
 
+  // Returns true if DB::CompactRange() has CompactRange() as its last step: the
+  // column family has several paths, and the caller chose neither a path
+  // (target_path_id) nor to skip the bottommost level (kSkip). To be called
+  // before the compactions: after them, Close() may have deleted the family.
+  static bool MayCompactRange(const ColumnFamilyData& cfd,
+                              const CompactRangeOptions& options);
   // The last step of DB::CompactRange(): rewrites in place the misplaced files
   // that overlap [begin, end] (nullptr: unbounded), including those of the
-  // bottommost level that the previous steps skipped. Does nothing if the
-  // caller chose a path (target_path_id), or chose to skip the bottommost level
-  // (kSkip).
+  // bottommost level that the previous steps skipped. Returns
+  // ShutdownInProgress, and does not touch the family, if the DB is being
+  // closed.
   //
-  // REQUIRES: DB mutex not held
+  // REQUIRES: DB mutex not held; MayCompactRange() was true.
   static Status CompactRange(DBImpl* db, ColumnFamilyData* cfd,
                              const CompactRangeOptions& options,
                              const Slice* begin, const Slice* end,

@@ -220,7 +220,9 @@ class DBStrata {
   // DB::CollectBlobGarbage(). Not held.
   Status CollectBlobGarbage(const CollectBlobGarbageOptions& options,
                             ColumnFamilyHandle* column_family);
-  // DBImpl::CompactRangeInternal(), and the blobs of the range. Not held.
+  // DBImpl::CompactRangeInternal(), and the delta files and blobs of the range.
+  // Close() may end during the compaction, as in RocksDB; the call then does no
+  // more, and returns ShutdownInProgress. Not held.
   Status CompactRangeAndBlobs(const CompactRangeOptions& options,
                               ColumnFamilyHandle* column_family,
                               const Slice* begin, const Slice* end,
@@ -238,6 +240,10 @@ class DBStrata {
   void ForgetDueSorts();
   // Compacts level 0 if scans have paid for it (Level0Debt). Not held.
   void OnLevel0DebtDue(ColumnFamilyData* cfd);
+  // Returns ShutdownInProgress if the DB is being closed: whatever begins now,
+  // Close() does not wait for it, and deletes the column families and the
+  // handle of the default one. Held.
+  Status CheckNotClosing() const;
   // True while calls of CollectBlobGarbage(), or of CompactRange() for delta
   // files, wait or run. Held.
   bool HasManualBlobGc() const { return scheduler_.HasManualCalls(); }
@@ -508,6 +514,15 @@ class DBStrata {
   static uint64_t OldestVersionNumber(ColumnFamilyData* cfd);
   void MarkAfterBounds();  // not held
 
+  // Begins a call of the application that runs manual jobs. Returns
+  // ShutdownInProgress, and begins none, if the DB is being closed: the column
+  // family may be gone. Otherwise Close() waits for EndManualCall(). Held.
+  Status BeginManualCall(ColumnFamilyData* cfd);
+  // The part of CollectBlobGarbage() that follows the checks of its arguments.
+  // Not held. REQUIRES: the column family has an enabled address map, or the DB
+  // is being closed.
+  Status CollectBlobs(const CollectBlobGarbageOptions& options,
+                      ColumnFamilyData* cfd);
   void ScheduleBlobGc(ColumnFamilyData* cfd);  // held
   void ScheduleRangeSweeps();                  // held
 
@@ -536,9 +551,10 @@ class DBStrata {
   void ScheduleDeltaJobs(ColumnFamilyData* cfd);  // held
   void StartDeltaJob(std::unique_ptr<BackgroundDeltaJob> job,
                      bool is_merge);  // held
-  // CompactRange() of all keys. Not held.
+  // CompactRange() of all keys. Not held. REQUIRES: the column family has a
+  // delta store, or the DB is being closed.
   Status CompactDeltas(const CompactRangeOptions& options,
-                       ColumnFamilyHandle* column_family);
+                       ColumnFamilyData* cfd);
   // Returns true if the column family has a delta store and does not separate
   // deltas: what is in delta files becomes values.
   static bool DrainsDeltas(const ColumnFamilyData& cfd);
@@ -557,9 +573,9 @@ class DBStrata {
   // The part of CompactRange() of all keys before its compaction. So values of
   // folds go down with the others, and a compaction filter sees values with all
   // operands that were written before the call, also to memtables; except those
-  // that snapshots need or whose merge fails. Not held.
-  Status DrainDeltas(const CompactRangeOptions& options,
-                     ColumnFamilyHandle* column_family);
+  // that snapshots need or whose merge fails. Not held. REQUIRES: the column
+  // family has a delta store.
+  Status DrainDeltas(const CompactRangeOptions& options, ColumnFamilyData* cfd);
   // Returns true if the column family has delta files or buckets. Held.
   static bool HasDeltas(ColumnFamilyData* cfd);
   // Returns true if there are entries that a flush would write. Held.

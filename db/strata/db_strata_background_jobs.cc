@@ -78,6 +78,20 @@ std::unique_ptr<BackgroundJobScheduler::Host> DBStrata::NewBackgroundJobHost() {
   return std::make_unique<BackgroundJobHost>(db_);
 }
 
+Status DBStrata::CheckNotClosing() const {
+  db_->mutex_.AssertHeld();
+  return background_job_host_->IsShuttingDown() ? Status::ShutdownInProgress()
+                                                : Status::OK();
+}
+
+Status DBStrata::BeginManualCall(ColumnFamilyData* cfd) {
+  Status s = CheckNotClosing();
+  if (s.ok()) {
+    scheduler_.BeginManualCall(cfd);
+  }
+  return s;
+}
+
 void DBStrata::AddThreads() {
   db_->mutex_.AssertHeld();
   const MutableDBOptions& options = db_->mutable_db_options_;

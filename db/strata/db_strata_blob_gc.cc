@@ -256,33 +256,61 @@ Status DBStrata::CollectBlobGarbage(const CollectBlobGarbageOptions& options,
         "CollectBlobGarbage needs enable_blob_address_map: compactions collect "
         "other blob files");
   }
-  return ManualBlobGc(this, cfd, options).Run();
+  return CollectBlobs(options, cfd);
+}
+
+Status DBStrata::CollectBlobs(const CollectBlobGarbageOptions& options,
+                              ColumnFamilyData* cfd) {
+  {
+    InstrumentedMutexLock lock(&db_->mutex_);
+    const Status s = BeginManualCall(cfd);
+    if (!s.ok()) {
+      return s;
+    }
+  }
+  Status s = ManualBlobGc(this, cfd, options).Run();
+  InstrumentedMutexLock lock(&db_->mutex_);
+  scheduler_.EndManualCall(cfd);
+  return s;
 }
 
 Status DBStrata::CompactRangeAndBlobs(const CompactRangeOptions& options,
                                       ColumnFamilyHandle* column_family,
                                       const Slice* begin, const Slice* end,
                                       const std::string& trim_ts) {
+  ColumnFamilyData* const cfd =
+      static_cast_with_check<ColumnFamilyHandleImpl>(column_family)->cfd();
+  const AddressMapStore* const blobs = cfd->address_map_store();
   const bool is_all = begin == nullptr && end == nullptr;
-  Status s = is_all ? DrainDeltas(options, column_family) : Status::OK();
+  const bool has_deltas = is_all && cfd->delta_store() != nullptr;
+  const bool collects = is_all && blobs != nullptr && blobs->enabled() &&
+                        options.blob_garbage_collection_policy ==
+                            BlobGarbageCollectionPolicy::kForce;
+  if (!has_deltas && !collects) {
+    return db_->CompactRangeInternal(options, column_family, begin, end,
+                                     trim_ts);
+  }
+  // The compaction is no manual call, as one with change_level would wait for
+  // the end of its own call. So Close() may end before the compaction returns:
+  // each step asks whether the DB is being closed before it touches the column
+  // family, and the handle is not used after the compaction has begun.
+  Status s;
+  if (has_deltas) {
+    s = DrainDeltas(options, cfd);
+    InstrumentedMutexLock lock(&db_->mutex_);
+    s.UpdateIfOk(CheckNotClosing());
+  }
   if (s.ok()) {
     s = db_->CompactRangeInternal(options, column_family, begin, end, trim_ts);
   }
-  if (s.ok() && is_all) {
-    s = CompactDeltas(options, column_family);
+  if (s.ok() && has_deltas) {
+    s = CompactDeltas(options, cfd);
   }
-  const AddressMapStore* const blobs =
-      static_cast_with_check<ColumnFamilyHandleImpl>(column_family)
-          ->cfd()
-          ->address_map_store();
-  if (s.ok() && blobs != nullptr && blobs->enabled() && begin == nullptr &&
-      end == nullptr &&
-      options.blob_garbage_collection_policy ==
-          BlobGarbageCollectionPolicy::kForce) {
+  if (s.ok() && collects) {
     CollectBlobGarbageOptions collect;
     collect.max_sorted_runs = 1;
     collect.canceled = options.canceled;
-    s = CollectBlobGarbage(collect, column_family);
+    s = CollectBlobs(collect, cfd);
   }
   return s;
 }

@@ -21,7 +21,6 @@
 #include "db/version_set.h"
 #include "logging/logging.h"
 #include "options/strata/merged_value_options.h"
-#include "util/cast_util.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -123,11 +122,8 @@ void DBStrata::ResumeDrains() {
 }
 
 Status DBStrata::DrainDeltas(const CompactRangeOptions& options,
-                             ColumnFamilyHandle* column_family) {
-  ColumnFamilyData* const cfd =
-      static_cast_with_check<ColumnFamilyHandleImpl>(column_family)->cfd();
-  const bool is_filtered =
-      cfd->delta_store() != nullptr && MayFilterChangeValues(cfd->ioptions());
+                             ColumnFamilyData* cfd) {
+  const bool is_filtered = MayFilterChangeValues(cfd->ioptions());
   if (!DrainsDeltas(*cfd) && !is_filtered) {
     return Status::OK();
   }
@@ -149,6 +145,10 @@ Status DBStrata::DrainDeltas(const CompactRangeOptions& options,
   }
   {
     InstrumentedMutexLock lock(&db_->mutex_);
+    const Status s = CheckNotClosing();
+    if (!s.ok()) {
+      return s;
+    }
     if (!HasDeltas(cfd)) {
       // A wish now would fold operands that come later.
       return Status::OK();
@@ -160,7 +160,7 @@ Status DBStrata::DrainDeltas(const CompactRangeOptions& options,
           all, db_->versions_->current_next_file_number());
     }
   }
-  return CompactDeltas(options, column_family);
+  return CompactDeltas(options, cfd);
 }
 
 bool DBStrata::HasDeltas(ColumnFamilyData* cfd) {

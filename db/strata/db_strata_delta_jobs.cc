@@ -24,7 +24,6 @@
 #include "db/strata/manual_delta_job.h"
 #include "db/version_set.h"
 #include "test_util/sync_point.h"
-#include "util/cast_util.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -116,16 +115,16 @@ void DBStrata::StartDeltaJob(std::unique_ptr<BackgroundDeltaJob> job,
 }
 
 Status DBStrata::CompactDeltas(const CompactRangeOptions& options,
-                               ColumnFamilyHandle* column_family) {
-  ColumnFamilyData* const cfd =
-      static_cast_with_check<ColumnFamilyHandleImpl>(column_family)->cfd();
-  if (cfd->delta_store() == nullptr) {
-    return Status::OK();
-  }
+                               ColumnFamilyData* cfd) {
   BackgroundDeltaJob::Request request;
   request.canceled = options.canceled;
   {
     InstrumentedMutexLock lock(&db_->mutex_);
+    // DisableManualCompaction() waits for the end of the call.
+    const Status s = BeginManualCall(cfd);
+    if (!s.ok()) {
+      return s;
+    }
     request.force_below = db_->versions_->current_next_file_number();
     request.sorted_path_id =
         DeltaPicker::Paths::By(cfd->GetLatestMutableCFOptions(),
@@ -133,8 +132,6 @@ Status DBStrata::CompactDeltas(const CompactRangeOptions& options,
             .sorted;
     cfd->delta_store()->jobs().ClearLeftovers();
     cfd->delta_store()->jobs().damage().Clear();
-    // DisableManualCompaction() waits for the end of the call.
-    scheduler_.BeginManualCall(cfd);
   }
   Status s;
   for (bool done = false; s.ok() && !done;) {

@@ -174,12 +174,6 @@ DBStrata::ManualBlobGc::ManualBlobGc(DBStrata* strata, ColumnFamilyData* cfd,
       options_(options) {
   InstrumentedMutexLock lock(&db_->mutex_);
   first_new_number_ = db_->versions_->current_next_file_number();
-  strata_->scheduler_.BeginManualCall(cfd_);
-}
-
-DBStrata::ManualBlobGc::~ManualBlobGc() {
-  InstrumentedMutexLock lock(&db_->mutex_);
-  strata_->scheduler_.EndManualCall(cfd_);
 }
 
 Status DBStrata::ManualBlobGc::Run() {

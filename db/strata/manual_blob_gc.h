@@ -34,17 +34,15 @@ struct BlobKeyBounds;
 // 2. A file that cannot be read keeps no other file from being collected. The
 //    caller gets the first such error.
 // 3. The DB is not closed, and the column family not deleted, while the object
-//    lives.
+//    lives: it lives within a manual call (BeginManualCall()).
 //
 // Not thread-safe.
 class DBStrata::ManualBlobGc {
  public:
-  // REQUIRES: DB mutex not held; the column family has an enabled address map;
-  // all arguments outlive the object.
+  // REQUIRES: DB mutex not held; BeginManualCall(cfd) was called; the column
+  // family has an enabled address map; all arguments outlive the object.
   ManualBlobGc(DBStrata* strata, ColumnFamilyData* cfd,
                const CollectBlobGarbageOptions& options);
-  // REQUIRES: DB mutex not held.
-  ~ManualBlobGc();
   ManualBlobGc(const ManualBlobGc&) = delete;
   ManualBlobGc& operator=(const ManualBlobGc&) = delete;
 
