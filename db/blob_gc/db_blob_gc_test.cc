@@ -29,6 +29,7 @@
 #include "rocksdb/utilities/stackable_db.h"
 #include "test_util/strata/address_map_db_test_util.h"
 #include "test_util/strata/drop_before_edit_test_util.h"
+#include "test_util/strata/paused_call_test_util.h"
 #include "test_util/strata/retryable_error_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
@@ -425,29 +426,6 @@ TEST_F(DBBlobGcTest, CollectBlobGarbageReachesTheLimit) {
   ASSERT_OK(Collect());
   Verify();
 
-  // No job runs while background work is paused: the call waits, looks again,
-  // and goes on waiting.
-  MakeGarbage(3, 3);
-  ASSERT_OK(db_->PauseBackgroundWork());
-  static thread_local bool is_collector = false;
-  std::atomic<int> waits{0};
-  std::atomic<bool> is_done{false};
-  EnableCallBack("InstrumentedCondVar::TimedWaitInternal",
-                 [&](void*) { waits += is_collector ? 1 : 0; });
-  std::thread collector([&] {
-    is_collector = true;
-    EXPECT_OK(Collect());
-    is_done = true;
-  });
-  WaitFor([&] { return waits >= 2 || is_done; });
-  EXPECT_GE(waits, 2);
-  EXPECT_FALSE(is_done);
-  EXPECT_GT(Amplification(), 1.1);
-  EXPECT_OK(db_->ContinueBackgroundWork());
-  collector.join();
-  DisableCallBacks();
-  ASSERT_EQ(1.0, Amplification());
-
   MakeGarbage(4, 5);
   ASSERT_OK(ReadOnlyReopen(options));
   ASSERT_TRUE(Collect().IsNotSupported());
@@ -458,6 +436,37 @@ TEST_F(DBBlobGcTest, CollectBlobGarbageReachesTheLimit) {
   without.enable_blob_files = true;
   DestroyAndReopen(without);
   ASSERT_TRUE(Collect().IsNotSupported());
+}
+
+// The thread that has paused background work collects garbage, also by
+// CompactRange(), whether there is any or not, and also if another pause has
+// come.
+TEST_F(DBBlobGcTest, CollectsGarbageDuringAPause) {
+  const Options options = GcOptions(0);
+  DestroyAndReopen(options);
+  Load();
+  MakeGarbage();
+  ASSERT_NO_FATAL_FAILURE(WaitForJobs());
+  CallDuringAPause(db_.get(), [&] {
+    EXPECT_GT(Amplification(), 1.1);
+    EXPECT_OK(Collect());
+    EXPECT_LT(Amplification(), 1.1);
+    EXPECT_OK(Collect());
+  });
+  MakeGarbage(2, 3);
+  ASSERT_NO_FATAL_FAILURE(WaitForJobs());
+  CallDuringAPause(db_.get(), [&] {
+    EXPECT_OK(db_->PauseBackgroundWork());
+    CompactRangeOptions compact;
+    compact.blob_garbage_collection_policy =
+        BlobGarbageCollectionPolicy::kForce;
+    EXPECT_GT(Amplification(), 1.1);
+    EXPECT_OK(db_->CompactRange(compact, nullptr, nullptr));
+    EXPECT_LT(Amplification(), 1.1);
+    EXPECT_OK(db_->ContinueBackgroundWork());
+    EXPECT_OK(db_->CompactRange(compact, nullptr, nullptr));
+  });
+  VerifyAlsoReopened(options);
 }
 
 TEST_F(DBBlobGcTest, CopiesValuesThatOnlySnapshotsSee) {

@@ -31,6 +31,7 @@
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/sst_file_writer.h"
 #include "test_util/strata/delta_db_test_util.h"
+#include "test_util/strata/paused_call_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
@@ -640,6 +641,40 @@ TEST_P(DBDeltaDrainTest, ClosedIteratorLetsTheDrainGoOn) {
     CheckPlain();
     state_.clear();
   }
+}
+
+// A compaction of level 0 that is queued does not begin during a pause, and
+// CompactRange() does not wait for it.
+TEST_P(DBDeltaDrainTest, DrainDuringAPauseWaitsForNoQueuedCompaction) {
+  DestroyAndReopen(DeltaOptions());
+  for (uint32_t file = 0; file < 5; ++file) {
+    DoPut(KeyOf(0), "v" + std::to_string(file));
+    ASSERT_OK(Flush());
+  }
+  FlushOperands(0, 20);
+  Reopen(PlainOptions(/*auto_jobs=*/false));
+  ASSERT_GT(Stat("files"), 0);
+  std::atomic<int> num_waits{0};
+  EnableCallBack("DBStrata::ManualDeltaJob::MustWaitForCompactions:MaxWait",
+                 [&](void*) { ++num_waits; });
+  CallDuringAPause(db_.get(), [this] {
+    EXPECT_OK(db_->SetOptions({{"level0_file_num_compaction_trigger", "2"},
+                               {"level0_slowdown_writes_trigger", "4"},
+                               {"level0_stop_writes_trigger", "100"},
+                               {"disable_auto_compactions", "false"}}));
+    {
+      InstrumentedMutexLock lock(dbfull()->mutex());
+      EXPECT_TRUE(Family()->queued_for_compaction());
+    }
+    CompactRangeOptions compact;
+    compact.allow_write_stall = true;
+    EXPECT_OK(db_->CompactRange(compact, nullptr, nullptr));
+    EXPECT_EQ(0, Stat("files"));
+  });
+  EXPECT_EQ(0, num_waits);
+  DisableCallBacks();
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  Check();
 }
 
 // CompactRange() ends although a compaction of level 0 is queued and is never

@@ -29,6 +29,7 @@
 #include "rocksdb/snapshot.h"
 #include "test_util/strata/delta_db_test_util.h"
 #include "test_util/strata/drop_before_edit_test_util.h"
+#include "test_util/strata/paused_call_test_util.h"
 #include "test_util/strata/retryable_error_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/strata/test_threads_test_util.h"
@@ -931,6 +932,35 @@ TEST_F(DBDeltaJobsTest, NoJobStartsDuringAPause) {
   EXPECT_GT(jobs, 0);
   ASSERT_OK(dbfull()->TEST_WaitForCompact());
   EXPECT_EQ(0, Stat("flushed-files"));
+  Check();
+}
+
+// The thread that has paused background work compacts all keys, with and
+// without delta files, and also if another pause has come. No other job begins.
+TEST_F(DBDeltaJobsTest, CompactRangeRunsDuringAPause) {
+  MakeTwoFlushes(DeltaOptions());
+  std::atomic<int> jobs{0};
+  EnableCallBack("DBStrata::StartDeltaJob", [&](void*) { ++jobs; });
+  CallDuringAPause(db_.get(), [this] {
+    EXPECT_OK(CompactAll());
+    EXPECT_EQ(0, Stat("flushed-files"));
+    EXPECT_EQ(0, Stat("merged-files"));
+    EXPECT_OK(CompactAll());
+    EXPECT_OK(db_->PauseBackgroundWork());
+    EXPECT_OK(CompactAll());
+    EXPECT_OK(db_->ContinueBackgroundWork());
+    EXPECT_OK(CompactAll());
+  });
+  EXPECT_EQ(0, jobs);
+  DisableCallBacks();
+  Check();
+  CheckFiles();
+  // There are no delta files.
+  DestroyAndReopen(DeltaOptions());
+  state_.clear();
+  DoPut(KeyOf(0), "value");
+  ASSERT_OK(Flush());
+  CallDuringAPause(db_.get(), [this] { EXPECT_OK(CompactAll()); });
   Check();
 }
 

@@ -569,6 +569,33 @@ TEST_F(DBDeltaPathTest, MigrationSurvivesAChangeBeforeAJob) {
   CheckPlaced();
 }
 
+// A pause that comes when a job was prepared is waited for, as any other.
+TEST_F(DBDeltaPathTest, MigrationWaitsForAPauseBeforeAJob) {
+  DestroyAndReopen(PathOptions(2, {0}));
+  MakeSorted();
+  std::atomic<bool> is_paused{false};
+  const auto reached = EnableCallBackOnce(
+      "DBStrata::PathMigrationHost::RunDeltaJob:Prepared", [&](void*) {
+        EXPECT_OK(db_->PauseBackgroundWork());
+        is_paused = true;
+      });
+  MigratePathsOptions options;
+  options.delta_sorted_path_id = 1;
+  options.on_progress = [&](const MigratePathsProgress& /*progress*/) {
+    if (is_paused.exchange(false)) {
+      EXPECT_EQ(PathIds{0}, PathsOf(Tier::kSorted));
+      EXPECT_OK(db_->ContinueBackgroundWork());
+    }
+  };
+  const Status s = MigratePaths(db_.get(), db_->DefaultColumnFamily(), options);
+  DisableCallBacks();
+  ASSERT_OK(s);
+  EXPECT_TRUE(reached->load());
+  EXPECT_FALSE(is_paused);
+  EXPECT_EQ(PathIds{1}, PathsOf(Tier::kSorted));
+  CheckPlaced();
+}
+
 TEST_F(DBDeltaPathTest, BackgroundJobsLeaveFilesToAMigration) {
   DestroyAndReopen(PathOptions(2, {0}));
   MakeSorted();

@@ -54,9 +54,12 @@ class DBStrata::BackgroundDeltaJob : public BackgroundJob {
     bool fulfils_wishes = true;
     // Wishes of compactions that end later are left to jobs in the background.
     bool has_taken_wishes = false;
+    // True: no job of the call begins while background work is paused.
+    bool waits_for_pauses = false;
     // False: the call has waited long enough for a compaction that is queued,
-    // and waits only for one that runs. A lack of space or a limiter of threads
-    // can keep a compaction in the queue for any time, and the call must end.
+    // and waits only for one that runs. A lack of space, a limiter of threads
+    // or a pause can keep a compaction in the queue for any time, and the call
+    // must end.
     bool waits_for_queued = true;
     // The time at which the call has found such a compaction; nullopt: it waits
     // for none.

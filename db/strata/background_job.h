@@ -105,7 +105,7 @@ class BackgroundJob {
   // ---- For manual jobs.
 
   // Decides what the job does.
-  // REQUIRES: DB mutex held; it stays held; background work is not paused.
+  // REQUIRES: DB mutex held; it stays held.
   virtual Readiness Prepare() { return Readiness::kReady; }
 
   // Schedules what could not be scheduled beside the job, which is no longer

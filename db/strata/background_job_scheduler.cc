@@ -33,7 +33,6 @@ const BackgroundJobScheduler::Traits& BackgroundJobScheduler::TraitsOf(
        .backs_off = true,
        .keeps_family_to_the_end = false,
        .counts_to_the_end = true,
-       .manual_waits_out_pauses = true,
        .manual_checks_errors_first = false},
       // kRangeSweep
       {.start_point = "BackgroundJobScheduler::Work:RangeSweep",
@@ -44,7 +43,6 @@ const BackgroundJobScheduler::Traits& BackgroundJobScheduler::TraitsOf(
        .backs_off = false,  // RangeDeletionQueue::PutBack() says when
        .keeps_family_to_the_end = true,
        .counts_to_the_end = true,
-       .manual_waits_out_pauses = false,
        .manual_checks_errors_first = false},
       // kMapRemovals
       {.start_point = "BackgroundJobScheduler::Work:MapRemovals",
@@ -55,7 +53,6 @@ const BackgroundJobScheduler::Traits& BackgroundJobScheduler::TraitsOf(
        .backs_off = false,
        .keeps_family_to_the_end = false,
        .counts_to_the_end = false,
-       .manual_waits_out_pauses = false,
        .manual_checks_errors_first = false},
       // kDelta
       {.start_point = "BackgroundJobScheduler::Work:Delta",
@@ -66,7 +63,6 @@ const BackgroundJobScheduler::Traits& BackgroundJobScheduler::TraitsOf(
        .backs_off = false,  // DeltaJobBackoff::MayRun() says when
        .keeps_family_to_the_end = false,
        .counts_to_the_end = true,
-       .manual_waits_out_pauses = false,
        .manual_checks_errors_first = true},
   }};
   return kTraits[Index(kind)];
@@ -269,8 +265,9 @@ Status BackgroundJobScheduler::RunManual(BackgroundJob* job) {
 
 Status BackgroundJobScheduler::RunManualLocked(BackgroundJob* job,
                                                JobContext* job_context) {
+  LetPauseBegin();
   Status s = CheckManual(*job);
-  if (!s.ok() || !WaitForPause(*job, &s)) {
+  if (!s.ok()) {
     return s;
   }
   switch (job->Prepare()) {
@@ -310,18 +307,12 @@ void BackgroundJobScheduler::WaitForMore(const BackgroundJob& job) {
   }
 }
 
-bool BackgroundJobScheduler::WaitForPause(const BackgroundJob& job, Status* s) {
-  while (host_->IsWorkPaused() || host_->AreCompactionsPaused()) {
+void BackgroundJobScheduler::LetPauseBegin() {
+  if (host_->AreCompactionsPaused() && !host_->IsWorkPaused()) {
+    // No more than a moment: the pause may wait for the thread of a listener
+    // that waits for this job.
     WaitForOthers();
-    if (!TraitsOf(job.kind()).manual_waits_out_pauses) {
-      return false;
-    }
-    *s = CheckToStop(job);
-    if (!s->ok()) {
-      return false;
-    }
   }
-  return true;
 }
 
 }  // namespace ROCKSDB_NAMESPACE

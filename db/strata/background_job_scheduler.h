@@ -111,9 +111,6 @@ class BackgroundJobScheduler {
     bool keeps_family_to_the_end;
     // The job counts until OnEnd(), and not only until AfterRun().
     bool counts_to_the_end;
-    // RunManual() waits for the end of a pause. If false, it returns after a
-    // moment, and is to be called again.
-    bool manual_waits_out_pauses;
     // RunManual() asks for a background error before Prepare() is called, and
     // not only in the job.
     bool manual_checks_errors_first;
@@ -134,11 +131,12 @@ class BackgroundJobScheduler {
   void Schedule(std::unique_ptr<BackgroundJob> job,
                 Env::Priority pool = Env::Priority::LOW);
 
-  // Runs the job in this thread. Returns OK without running it if it has
-  // nothing to do, or if other jobs have to end first, after a moment in which
-  // they may have ended. If the job has run and found nothing because of other
-  // jobs, this returns when BackgroundJob::MayFindMore() is true, or the job
-  // has to stop.
+  // Runs the job in this thread, also while background work is paused: the
+  // thread that has paused it may be this one. Returns OK without running it if
+  // it has nothing to do, or if other jobs have to end first, after a moment in
+  // which they may have ended. If the job has run and found nothing because of
+  // other jobs, this returns when BackgroundJob::MayFindMore() is true, or the
+  // job has to stop.
   // REQUIRES: DB mutex not held; job->is_manual(); BeginManualCall() was
   // called.
   Status RunManual(BackgroundJob* job);
@@ -194,9 +192,10 @@ class BackgroundJobScheduler {
   static Status Run(BackgroundJob* job, JobContext* job_context);
   void RunInBackground(std::unique_ptr<BackgroundJob> job);
   Status RunManualLocked(BackgroundJob* job, JobContext* job_context);
-  // Waits for the end of a pause. Returns false if the job has to be tried
-  // again, or has to stop, in which case *s says why.
-  bool WaitForPause(const BackgroundJob& job, Status* s);
+  // If a pause is about to begin, waits a moment. The pause waits for the end
+  // of all jobs, and would otherwise have to wait for all jobs of a call, one
+  // after another: few moments are left between them.
+  void LetPauseBegin();
   // Returns why the manual job may not be prepared, or OK.
   Status CheckManual(const BackgroundJob& job) const;
   // Waits until the job, which has found nothing, may find more or has to stop.

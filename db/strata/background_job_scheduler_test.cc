@@ -18,6 +18,7 @@
 
 #include "db/job_context.h"
 #include "port/stack_trace.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/testharness.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -141,13 +142,7 @@ class BackgroundJobSchedulerTest : public testing::Test,
   InstrumentedCondVar* cv() override { return &cv_; }
   SystemClock* clock() override { return &clock_; }
   bool IsOpen() const override { return is_open_; }
-  bool IsWorkPaused() const override {
-    if (pauses_ > 0) {
-      --pauses_;
-      return true;
-    }
-    return work_paused_;
-  }
+  bool IsWorkPaused() const override { return work_paused_; }
   bool AreCompactionsPaused() const override { return compactions_paused_; }
   bool RefusesNewJobs() const override { return refuses_new_jobs_; }
   Status StoppingError() const override {
@@ -254,7 +249,6 @@ class BackgroundJobSchedulerTest : public testing::Test,
     Log("sleep " + std::to_string(micros));
   }};
   bool is_open_ = true;
-  mutable int pauses_ = 0;  // answers of IsWorkPaused() that are true
   bool work_paused_ = false;
   bool compactions_paused_ = false;
   bool refuses_new_jobs_ = false;
@@ -697,28 +691,43 @@ TEST_F(BackgroundJobSchedulerTest, ManualJobIsCanceled) {
   }
 }
 
-TEST_F(BackgroundJobSchedulerTest, ManualJobWaitsForTheEndOfAPause) {
-  Job blobs(this, Kind::kBlobGc, FamilyAt(0), /*canceled=*/nullptr);
-  pauses_ = 3;
-  ASSERT_OK(scheduler_.RunManual(&blobs));
-  EXPECT_EQ("prepare; run 1; manual end, 0; ", TakeLog());
+// The thread that has paused background work may be that of the manual job.
+TEST_F(BackgroundJobSchedulerTest, ManualJobsRunDuringAPause) {
+  int waits = 0;
+  EnableCallBack("InstrumentedCondVar::TimedWaitInternal",
+                 [&](void*) { ++waits; });
+  compactions_paused_ = work_paused_ = true;
+  for (const Kind kind : {Kind::kBlobGc, Kind::kDelta}) {
+    Job job(this, kind, FamilyAt(0), /*canceled=*/nullptr);
+    ASSERT_OK(scheduler_.RunManual(&job));
+    EXPECT_NE(std::string::npos, TakeLog().find("prepare; run "));
+    job.readiness = Readiness::kNothingToDo;
+    ASSERT_OK(scheduler_.RunManual(&job));
+    EXPECT_EQ("prepare; ", TakeLog());
+  }
+  EXPECT_EQ(0, waits);
+  DisableCallBacks();
+}
 
-  // The caller asks for this one again.
-  Job deltas(this, Kind::kDelta, FamilyAt(0), /*canceled=*/nullptr);
-  pauses_ = 2;
-  ASSERT_OK(scheduler_.RunManual(&deltas));
-  ASSERT_OK(scheduler_.RunManual(&deltas));
-  EXPECT_EQ("", TakeLog());
-  ASSERT_OK(scheduler_.RunManual(&deltas));
-  EXPECT_EQ("prepare; run 4; manual end, 0; ", TakeLog());
-
-  // A pause does not keep a job from being canceled.
-  std::atomic<bool> canceled{true};
-  Job job(this, Kind::kBlobGc, FamilyAt(0), &canceled);
-  pauses_ = 1;
-  EXPECT_TRUE(scheduler_.RunManual(&job).IsIncomplete());
-  EXPECT_EQ(1, std::exchange(pauses_, 0));
-  EXPECT_EQ("", TakeLog());
+// A pause that has to wait for jobs gets the mutex between two of a call. The
+// call does not wait for the pause, as the pause may wait for the call.
+TEST_F(BackgroundJobSchedulerTest, ManualJobLetsAPauseBegin) {
+  int waits = 0;
+  EnableCallBack("InstrumentedCondVar::TimedWaitInternal",
+                 [&](void*) { ++waits; });
+  compactions_paused_ = true;
+  for (const Kind kind : {Kind::kBlobGc, Kind::kDelta}) {
+    waits = 0;
+    std::atomic<bool> canceled{false};
+    Job job(this, kind, FamilyAt(0), &canceled);
+    ASSERT_OK(scheduler_.RunManual(&job));
+    EXPECT_NE(std::string::npos, TakeLog().find("prepare; run "));
+    EXPECT_EQ(1, waits);
+    canceled = true;
+    EXPECT_TRUE(scheduler_.RunManual(&job).IsIncomplete());
+    EXPECT_EQ("", TakeLog());
+  }
+  DisableCallBacks();
 }
 
 // A manual job of delta files asks for a background error before it looks for

@@ -69,6 +69,7 @@ class DBStrata::PathMigrationHost : public PathMigration::Host {
     request_.canceled = options.canceled;
     // Wishes of compaction filters are left to jobs in the background.
     request_.fulfils_wishes = false;
+    request_.waits_for_pauses = true;
     InstrumentedMutexLock lock(&db_->mutex_);
     first_new_file_ = db_->versions_->current_next_file_number();
     if (cfd->delta_store() != nullptr) {

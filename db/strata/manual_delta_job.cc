@@ -35,6 +35,13 @@ BackgroundJob::Readiness DBStrata::ManualDeltaJob::Prepare() {
     is_done_ = true;
     return Readiness::kNothingToDo;
   }
+  const bool is_paused = db->bg_compaction_paused_ > 0;
+  if (is_paused && request_->waits_for_pauses) {
+    return Readiness::kOthersFirst;
+  }
+  if (is_paused) {
+    request_->waits_for_queued = false;  // none begins before the end
+  }
   if (request_->fulfils_wishes && !request_->has_taken_wishes) {
     request_->has_taken_wishes = true;
     store->AddFoldWishes(store->holds()->Take(),
