@@ -643,6 +643,47 @@ TEST_P(DBDeltaDrainTest, ClosedIteratorLetsTheDrainGoOn) {
   }
 }
 
+// AbortAllCompactions() waits for a fold of the background that is about to be
+// committed. Afterwards nothing changes until ResumeAllCompactions().
+TEST_P(DBDeltaDrainTest, AbortWaitsForAFold) {
+  DestroyAndReopen(DeltaOptions());
+  DoPut(KeyOf(0), "base");
+  ASSERT_OK(Flush());
+  FlushOperands(0, 20);
+  Reopen(PlainOptions(/*auto_jobs=*/false));
+  ASSERT_GT(Stat("files"), 0);
+  std::thread aborting;
+  std::atomic<bool> waits{false};
+  std::atomic<bool> is_over{false};
+  EventCount went_on;
+  EnableCallBack("DBStrata::HasAbortedJobs:Waits",
+                 [&](void*) { waits = true; });
+  EnableCallBackOnce("DBStrata::BeginDeltaFold:BeforeEdit", [&](void*) {
+    dbfull()->mutex()->Unlock();
+    aborting = std::thread([&] {
+      db_->AbortAllCompactions();
+      is_over = true;
+    });
+    EXPECT_TRUE(WaitUntil([&] { return waits || is_over; }));
+    EXPECT_FALSE(is_over);
+    dbfull()->mutex()->Lock();
+    went_on.Add();
+  });
+  ASSERT_OK(db_->SetOptions({{"disable_auto_compactions", "false"}}));
+  ASSERT_TRUE(went_on.WaitFor(1));
+  aborting.join();
+  DisableCallBacks();
+  const uint64_t num_files = Stat("files");
+  const int num_tables = NumTableFilesAtLevel(0);
+  ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+  EXPECT_EQ(num_files, Stat("files"));
+  EXPECT_EQ(num_tables, NumTableFilesAtLevel(0));
+  Check();
+  db_->ResumeAllCompactions();
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  CheckPlain();
+}
+
 // A compaction of level 0 that is queued does not begin during a pause, and
 // CompactRange() does not wait for it.
 TEST_P(DBDeltaDrainTest, DrainDuringAPauseWaitsForNoQueuedCompaction) {

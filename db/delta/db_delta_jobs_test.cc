@@ -26,9 +26,11 @@
 #include "db/delta/delta_version.h"
 #include "db/version_set.h"
 #include "port/stack_trace.h"
+#include "rocksdb/compaction_filter.h"
 #include "rocksdb/snapshot.h"
 #include "test_util/strata/delta_db_test_util.h"
 #include "test_util/strata/drop_before_edit_test_util.h"
+#include "test_util/strata/held_point_test_util.h"
 #include "test_util/strata/paused_call_test_util.h"
 #include "test_util/strata/retryable_error_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
@@ -64,6 +66,22 @@ class ThreadCountEnv : public EnvWrapper {
 
  private:
   int num_low_ = 0;
+};
+
+// Keeps everything, and counts what it is asked about.
+class CountingFilter : public CompactionFilter {
+ public:
+  Decision FilterV2(int /*level*/, const Slice& /*key*/, ValueType /*type*/,
+                    const Slice& /*value*/, std::string* /*new_value*/,
+                    std::string* /*skip_until*/) const override {
+    ++num_calls_;
+    return Decision::kKeep;
+  }
+  const char* Name() const override { return "CountingFilter"; }
+  int num_calls() const { return num_calls_; }
+
+ private:
+  mutable std::atomic<int> num_calls_{0};
 };
 
 }  // namespace
@@ -981,6 +999,58 @@ TEST_F(DBDeltaJobsTest, PauseWaitsForARunningJob) {
   EXPECT_EQ(0, Stat("flushed-files"));
   ASSERT_OK(dbfull()->ContinueBackgroundWork());
   Check();
+}
+
+// AbortAllCompactions() waits for a job of the background, which ends without
+// an edit. Afterwards no filter is asked, and no Version changes, until the
+// last of the calls of ResumeAllCompactions().
+TEST_F(DBDeltaJobsTest, AbortWaitsForAJobOfTheBackground) {
+  for (const char* const point :
+       {"DBStrata::BackgroundDeltaMerge::Write:Begin",
+        "DBStrata::BackgroundDeltaMerge::RunMarked:BeforeEdit"}) {
+    SCOPED_TRACE(point);
+    CountingFilter filter;
+    Options options = AutoOptions();
+    options.compaction_filter = &filter;
+    DestroyAndReopen(options);
+    state_.clear();
+    std::atomic<bool> waits{false};
+    std::atomic<bool> is_over{false};
+    {
+      HeldPoint job(point);
+      EnableCallBack("DBStrata::HasAbortedJobs:Waits",
+                     [&](void*) { waits = true; });
+      for (int i = 0; i < 4; ++i) {
+        FlushOperands(0, 10);
+      }
+      ASSERT_TRUE(job.WaitUntilReached());
+      std::thread aborting([&] {
+        db_->AbortAllCompactions();
+        is_over = true;
+      });
+      EXPECT_TRUE(WaitUntil([&] { return waits || is_over; }));
+      EXPECT_FALSE(is_over);
+      job.Release();
+      aborting.join();
+    }
+    const auto version_number = [this] {
+      InstrumentedMutexLock lock(dbfull()->mutex());
+      return Family()->current()->GetVersionNumber();
+    };
+    const int num_calls = filter.num_calls();
+    const uint64_t number = version_number();
+    db_->AbortAllCompactions();
+    db_->ResumeAllCompactions();
+    ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+    EXPECT_EQ(num_calls, filter.num_calls());
+    EXPECT_EQ(number, version_number());
+    EXPECT_EQ(4, Stat("flushed-files"));
+    db_->ResumeAllCompactions();
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+    EXPECT_EQ(0, Stat("flushed-files"));
+    Check();
+    Close();  // while there is the filter
+  }
 }
 
 // While a collection has all buckets, other calls of CompactRange() look once

@@ -108,11 +108,10 @@ Status BackgroundJobScheduler::CheckToStart(const BackgroundJob& job) const {
   return s;
 }
 
-bool BackgroundJobScheduler::HasJobs() const {
+bool BackgroundJobScheduler::HasJobsOf(bool Traits::*trait) const {
   host_->mutex()->AssertHeld();
   for (size_t i = 0; i < counts_.size(); ++i) {
-    if (counts_[i].all > 0 &&
-        TraitsOf(static_cast<Kind>(i)).counts_to_the_end) {
+    if (counts_[i].all > 0 && TraitsOf(static_cast<Kind>(i)).*trait) {
       return true;
     }
   }

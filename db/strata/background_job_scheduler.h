@@ -169,7 +169,10 @@ class BackgroundJobScheduler {
   }
   // Returns true if there are jobs of a kind with counts_to_the_end.
   // REQUIRES: DB mutex held.
-  bool HasJobs() const;
+  bool HasJobs() const { return HasJobsOf(&Traits::counts_to_the_end); }
+  // Returns true if there are jobs of a kind with is_aborted.
+  // REQUIRES: DB mutex held.
+  bool HasAbortedJobs() const { return HasJobsOf(&Traits::is_aborted); }
 
   // Waits until a job ends, for a tenth of a second at most.
   // REQUIRES: DB mutex held; it is released meanwhile.
@@ -182,6 +185,7 @@ class BackgroundJobScheduler {
   };
 
   static size_t Index(Kind kind) { return static_cast<size_t>(kind); }
+  bool HasJobsOf(bool Traits::*trait) const;
 
   // The thread pool calls these with a job.
   static void Work(void* job);

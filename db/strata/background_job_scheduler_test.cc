@@ -211,6 +211,10 @@ class BackgroundJobSchedulerTest : public testing::Test,
     InstrumentedMutexLock lock(&mutex_);
     return scheduler_.HasJobs();
   }
+  bool HasAbortedJobs() {
+    InstrumentedMutexLock lock(&mutex_);
+    return scheduler_.HasAbortedJobs();
+  }
   // Has a thread of a pool run the first job.
   void RunThread() {
     ASSERT_FALSE(queue_.empty());
@@ -314,12 +318,21 @@ TEST_F(BackgroundJobSchedulerTest, CountsAreThoseOfAKind) {
   EXPECT_EQ(2, NumJobs(Kind::kBlobGc));
   EXPECT_EQ(0, NumJobs(Kind::kRangeSweep));
   EXPECT_EQ(1, NumJobs(Kind::kDelta));
+  EXPECT_TRUE(HasAbortedJobs());
   RunThread();
   EXPECT_EQ(1, NumJobs(Kind::kBlobGc));
   EXPECT_TRUE(HasJobs());
   RunThread();
+  EXPECT_TRUE(HasAbortedJobs());
   RunThread();
   EXPECT_FALSE(HasJobs());
+  EXPECT_FALSE(HasAbortedJobs());
+  // Only those of delta files are aborted with compactions.
+  for (const Kind kind : {Kind::kBlobGc, Kind::kRangeSweep}) {
+    Schedule(NewJob(kind));
+    EXPECT_FALSE(HasAbortedJobs());
+    RunThread();
+  }
   // The owner counts map removals itself.
   Schedule(NewJob(Kind::kMapRemovals));
   EXPECT_EQ(1, NumJobs(Kind::kMapRemovals));

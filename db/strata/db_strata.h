@@ -421,6 +421,9 @@ class DBStrata {
   // True while jobs of Strata's run or wait for a thread: whatever waits for
   // DBImpl's flushes and compactions waits for these, too. Held.
   bool HasBackgroundWork() const { return scheduler_.HasJobs(); }
+  // True while there are jobs that AbortAllCompactions() ends: those of delta
+  // files, which ask compaction filters. It waits for them. Held.
+  bool HasAbortedJobs() const;
   // Picks the memtables of a flush, up to max_memtable_id. RocksDB takes any
   // flush request as served by that. The request for a memtable that the pick
   // leaves stays: without it, a background thread would discard the queued

@@ -12,6 +12,7 @@
 #include "db/strata/background_delta_job.h"
 #include "db/strata/background_job_scheduler.h"
 #include "db/strata/db_strata.h"
+#include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -76,6 +77,14 @@ class DBStrata::BackgroundJobHost : public BackgroundJobScheduler::Host {
 
 std::unique_ptr<BackgroundJobScheduler::Host> DBStrata::NewBackgroundJobHost() {
   return std::make_unique<BackgroundJobHost>(db_);
+}
+
+bool DBStrata::HasAbortedJobs() const {
+  const bool has_jobs = scheduler_.HasAbortedJobs();
+  if (has_jobs) {
+    TEST_SYNC_POINT("DBStrata::HasAbortedJobs:Waits");
+  }
+  return has_jobs;
 }
 
 Status DBStrata::CheckNotClosing() const {
