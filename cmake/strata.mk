@@ -354,6 +354,7 @@ STRATA_TEST_MAIN = \
   db/address_map/db_address_map_lifecycle_test.cc \
   db/address_map/db_address_map_lookup_test.cc \
   db/address_map/db_address_map_overlap_test.cc \
+  db/address_map/db_address_map_pause_test.cc \
   db/address_map/db_address_map_race_test.cc \
   db/address_map/db_address_map_repair_test.cc \
   db/address_map/db_address_map_test.cc \

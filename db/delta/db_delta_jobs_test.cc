@@ -1001,6 +1001,35 @@ TEST_F(DBDeltaJobsTest, PauseWaitsForARunningJob) {
   Check();
 }
 
+// PauseBackgroundWork() waits for a job that CompactRange() is running. The
+// call goes on during the pause.
+TEST_F(DBDeltaJobsTest, PauseWaitsForARunningManualJob) {
+  MakeTwoFlushes(DeltaOptions());
+  std::atomic<bool> waits{false};
+  std::atomic<bool> is_paused{false};
+  std::thread compacting;
+  std::thread pausing;
+  {
+    HeldPoint job("DBStrata::BackgroundDeltaMerge::Write:Begin");
+    EnableCallBack("DBStrata::HasUnpausedWork:Waits",
+                   [&](void*) { waits = true; });
+    compacting = std::thread([this] { EXPECT_OK(CompactAll()); });
+    EXPECT_TRUE(job.WaitUntilReached());
+    pausing = std::thread([&] {
+      EXPECT_OK(db_->PauseBackgroundWork());
+      is_paused = true;
+    });
+    EXPECT_TRUE(WaitUntil([&] { return waits || is_paused; }));
+    EXPECT_FALSE(is_paused);
+  }
+  pausing.join();
+  compacting.join();
+  EXPECT_EQ(0, Stat("flushed-files"));
+  EXPECT_EQ(0, Stat("merged-files"));
+  ASSERT_OK(db_->ContinueBackgroundWork());
+  Check();
+}
+
 // AbortAllCompactions() waits for a job of the background, which ends without
 // an edit. Afterwards no filter is asked, and no Version changes, until the
 // last of the calls of ResumeAllCompactions().

@@ -3,6 +3,7 @@
 
 #include "db/strata/background_job_scheduler.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstdint>
 #include <utility>
@@ -27,7 +28,7 @@ const BackgroundJobScheduler::Traits& BackgroundJobScheduler::TraitsOf(
       // kBlobGc
       {.start_point = "BackgroundJobScheduler::Work:BlobGc",
        .io_stats_pool = Env::Priority::LOW,
-       .waits_for_compactions = true,
+       .is_refused = true,
        .is_aborted = false,
        .is_unscheduled = true,
        .backs_off = true,
@@ -37,7 +38,7 @@ const BackgroundJobScheduler::Traits& BackgroundJobScheduler::TraitsOf(
       // kRangeSweep
       {.start_point = "BackgroundJobScheduler::Work:RangeSweep",
        .io_stats_pool = Env::Priority::LOW,
-       .waits_for_compactions = true,
+       .is_refused = true,
        .is_aborted = false,
        .is_unscheduled = true,
        .backs_off = false,  // RangeDeletionQueue::PutBack() says when
@@ -47,7 +48,7 @@ const BackgroundJobScheduler::Traits& BackgroundJobScheduler::TraitsOf(
       // kMapRemovals
       {.start_point = "BackgroundJobScheduler::Work:MapRemovals",
        .io_stats_pool = Env::Priority::HIGH,
-       .waits_for_compactions = false,
+       .is_refused = false,
        .is_aborted = false,
        .is_unscheduled = false,
        .backs_off = false,
@@ -57,7 +58,7 @@ const BackgroundJobScheduler::Traits& BackgroundJobScheduler::TraitsOf(
       // kDelta
       {.start_point = "BackgroundJobScheduler::Work:Delta",
        .io_stats_pool = Env::Priority::LOW,
-       .waits_for_compactions = true,
+       .is_refused = true,
        .is_aborted = true,
        .is_unscheduled = true,
        .backs_off = false,  // DeltaJobBackoff::MayRun() says when
@@ -71,12 +72,13 @@ const BackgroundJobScheduler::Traits& BackgroundJobScheduler::TraitsOf(
 bool BackgroundJobScheduler::MayStart(Kind kind) const {
   host_->mutex()->AssertHeld();
   const Traits& traits = TraitsOf(kind);
-  if (!host_->IsOpen() || host_->IsWorkPaused() || host_->IsShuttingDown() ||
+  // A pause begins with that of compactions, and then waits for jobs.
+  if (!host_->IsOpen() || host_->IsWorkPaused() ||
+      host_->AreCompactionsPaused() || host_->IsShuttingDown() ||
       !host_->StoppingError().ok()) {
     return false;
   }
-  if (traits.waits_for_compactions &&
-      (host_->AreCompactionsPaused() || host_->RefusesNewJobs())) {
+  if (traits.is_refused && host_->RefusesNewJobs()) {
     return false;
   }
   return !traits.is_aborted || !host_->AreCompactionsAborted();
@@ -106,6 +108,12 @@ Status BackgroundJobScheduler::CheckToStart(const BackgroundJob& job) const {
     s = host_->StoppingError();
   }
   return s;
+}
+
+bool BackgroundJobScheduler::HasJobsOfAnyKind() const {
+  host_->mutex()->AssertHeld();
+  return std::any_of(counts_.begin(), counts_.end(),
+                     [](const Counts& counts) { return counts.all > 0; });
 }
 
 bool BackgroundJobScheduler::HasJobsOf(bool Traits::*trait) const {
@@ -185,6 +193,8 @@ void BackgroundJobScheduler::RunInBackground(
     }
     if (!traits.counts_to_the_end) {
       --counts->all;
+      // What waits for the job does not wait for the deletion of its files.
+      host_->cv()->SignalAll();
     }
     job->AfterRun();
   }

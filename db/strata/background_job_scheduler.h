@@ -54,7 +54,8 @@ class BackgroundJobScheduler {
     // Returns true if all background work is paused.
     // REQUIRES: DB mutex held.
     virtual bool IsWorkPaused() const = 0;
-    // Returns true if compactions are paused.
+    // Returns true if compactions are paused. So they are from when a pause of
+    // all background work waits for the end of jobs.
     // REQUIRES: DB mutex held.
     virtual bool AreCompactionsPaused() const = 0;
     // Returns true if the DB is being closed and refuses new compactions.
@@ -96,8 +97,8 @@ class BackgroundJobScheduler {
     const char* start_point;
     // The pool that I/O statistics of the thread are for.
     Env::Priority io_stats_pool;
-    // Starts no job while compactions are paused, or new ones refused.
-    bool waits_for_compactions;
+    // Starts no job while new compactions are refused.
+    bool is_refused;
     // Starts no job while compactions are aborted, and stops those that run.
     // (A manual job is stopped in any case.)
     bool is_aborted;
@@ -170,6 +171,10 @@ class BackgroundJobScheduler {
   // Returns true if there are jobs of a kind with counts_to_the_end.
   // REQUIRES: DB mutex held.
   bool HasJobs() const { return HasJobsOf(&Traits::counts_to_the_end); }
+  // Returns true if there are jobs. (One that does not count to the end may
+  // still be deleting files.)
+  // REQUIRES: DB mutex held.
+  bool HasJobsOfAnyKind() const;
   // Returns true if there are jobs of a kind with is_aborted.
   // REQUIRES: DB mutex held.
   bool HasAbortedJobs() const { return HasJobsOf(&Traits::is_aborted); }

@@ -19,6 +19,7 @@
 #include "db/job_context.h"
 #include "port/stack_trace.h"
 #include "test_util/strata/sync_point_test_util.h"
+#include "test_util/strata/test_threads_test_util.h"
 #include "test_util/testharness.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -98,7 +99,12 @@ class BackgroundJobSchedulerTest : public testing::Test,
       test_->Log("after run, " +
                  std::to_string(test_->scheduler_.NumJobs(kind())));
     }
-    void AfterPurge() override { test_->Log("after purge"); }
+    void AfterPurge() override {
+      test_->Log("after purge");
+      if (on_purged) {
+        on_purged();
+      }
+    }
     void OnEnd(const Status& s) override {
       test_->mutex_.AssertHeld();
       test_->Log("end" + std::string(s.ok() ? "" : " failed") + ", " +
@@ -127,6 +133,8 @@ class BackgroundJobSchedulerTest : public testing::Test,
 
     // Called by Run() with the mutex held.
     std::function<Status()> on_run;
+    // Called by AfterPurge().
+    std::function<void()> on_purged;
     bool leaves_file = false;
     Readiness readiness = Readiness::kReady;
     bool waits = false;
@@ -210,6 +218,10 @@ class BackgroundJobSchedulerTest : public testing::Test,
   bool HasJobs() {
     InstrumentedMutexLock lock(&mutex_);
     return scheduler_.HasJobs();
+  }
+  bool HasJobsOfAnyKind() {
+    InstrumentedMutexLock lock(&mutex_);
+    return scheduler_.HasJobsOfAnyKind();
   }
   bool HasAbortedJobs() {
     InstrumentedMutexLock lock(&mutex_);
@@ -337,8 +349,33 @@ TEST_F(BackgroundJobSchedulerTest, CountsAreThoseOfAKind) {
   Schedule(NewJob(Kind::kMapRemovals));
   EXPECT_EQ(1, NumJobs(Kind::kMapRemovals));
   EXPECT_FALSE(HasJobs());
+  EXPECT_TRUE(HasJobsOfAnyKind());
   RunThread();
   EXPECT_EQ(0, NumJobs(Kind::kMapRemovals));
+  EXPECT_FALSE(HasJobsOfAnyKind());
+}
+
+// A thread that waits until there is no job is woken when removals count no
+// more, and does not wait for the rest of the job.
+TEST_F(BackgroundJobSchedulerTest, EndOfMapRemovalsIsSignalledEarly) {
+  std::atomic<bool> waits{false};
+  std::atomic<bool> is_over{false};
+  auto job = NewJob(Kind::kMapRemovals);
+  job->on_purged = [&] {
+    EXPECT_TRUE(WaitUntil([&] { return is_over.load(); }));
+  };
+  Schedule(std::move(job));
+  std::thread pausing([&] {
+    InstrumentedMutexLock lock(&mutex_);
+    while (scheduler_.HasJobsOfAnyKind()) {
+      waits = true;
+      cv_.Wait();
+    }
+    is_over = true;
+  });
+  EXPECT_TRUE(WaitUntil([&] { return waits.load(); }));
+  RunThread();
+  pausing.join();
 }
 
 // A manual job takes no thread from those of the background.
@@ -356,7 +393,8 @@ TEST_F(BackgroundJobSchedulerTest, ManualJobsAreOutsideOfTheLimitOfThreads) {
 }
 
 TEST_F(BackgroundJobSchedulerTest, JobsStartOnlyIfBackgroundWorkMayRun) {
-  const std::vector<bool*> all = {&work_paused_, &stopped_, &shutting_down_};
+  const std::vector<bool*> all = {&work_paused_, &compactions_paused_,
+                                  &stopped_, &shutting_down_};
   for (const Kind kind : kAllKinds) {
     ASSERT_TRUE(MayStart(kind));
     is_open_ = false;
@@ -367,12 +405,10 @@ TEST_F(BackgroundJobSchedulerTest, JobsStartOnlyIfBackgroundWorkMayRun) {
       EXPECT_FALSE(MayStart(kind));
       *state = false;
     }
-    // Removals need no thread of compactions.
-    for (bool* const state : {&compactions_paused_, &refuses_new_jobs_}) {
-      *state = true;
-      EXPECT_EQ(kind == Kind::kMapRemovals, MayStart(kind));
-      *state = false;
-    }
+    // Removals are no compactions.
+    refuses_new_jobs_ = true;
+    EXPECT_EQ(kind == Kind::kMapRemovals, MayStart(kind));
+    refuses_new_jobs_ = false;
     aborted_ = true;
     EXPECT_EQ(kind != Kind::kDelta, MayStart(kind));
     aborted_ = false;

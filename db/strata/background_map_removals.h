@@ -19,6 +19,9 @@ namespace ROCKSDB_NAMESPACE {
 // 2. The job counts as a purge of DBImpl (bg_purge_scheduled_) from before
 //    Schedule() until OnEnd(): the DB is not closed before, and the job runs
 //    even if the DB is being closed.
+// 3. No job removes, or writes an edit, while background work is paused:
+//    PauseBackgroundWork() waits for Run(), and from then on
+//    ScheduleMapRemovals() leaves what is due to ContinueBackgroundWork().
 //
 // The class is a part of DBStrata, and reaches DBImpl as DBStrata does: it
 // drops files with edits, and asks for the readers of all column families.

@@ -421,6 +421,9 @@ class DBStrata {
   // True while jobs of Strata's run or wait for a thread: whatever waits for
   // DBImpl's flushes and compactions waits for these, too. Held.
   bool HasBackgroundWork() const { return scheduler_.HasJobs(); }
+  // The same for PauseBackgroundWork(), which also waits for removals from
+  // address maps: they write to the MANIFEST. Held.
+  bool HasUnpausedWork() const;
   // True while there are jobs that AbortAllCompactions() ends: those of delta
   // files, which ask compaction filters. It waits for them. Held.
   bool HasAbortedJobs() const;

@@ -79,6 +79,14 @@ std::unique_ptr<BackgroundJobScheduler::Host> DBStrata::NewBackgroundJobHost() {
   return std::make_unique<BackgroundJobHost>(db_);
 }
 
+bool DBStrata::HasUnpausedWork() const {
+  const bool has_work = scheduler_.HasJobsOfAnyKind();
+  if (has_work) {
+    TEST_SYNC_POINT("DBStrata::HasUnpausedWork:Waits");
+  }
+  return has_work;
+}
+
 bool DBStrata::HasAbortedJobs() const {
   const bool has_jobs = scheduler_.HasAbortedJobs();
   if (has_jobs) {
