@@ -108,6 +108,21 @@ class AddressMapStore {
   // True if values may be stored in direct mode (option enable_lsm_bypass).
   bool bypass() const { return ioptions_.enable_lsm_bypass; }
 
+  // True if the map has no direct entry and never gets one, because sequence
+  // numbers do not determine what a reader sees. Then no job removes a name
+  // that an SST file of any Version has: flushes and sweeps remove none, and
+  // compactions leave all of theirs to retired_removals().
+  bool versioned_only() const { return versioned_only_; }
+  // Makes versioned_only() true. Demotes all entries: an image of the map may
+  // have modes that no SST file has any more.
+  // REQUIRES: there are no readers or writers yet; no SST file has a direct
+  // entry; all jobs of the column family are told that the order of sequence
+  // numbers means nothing (any_order of FlushMapping and CompactionMapping).
+  void SetVersionedOnly() {
+    map_.DemoteAll();
+    versioned_only_ = true;
+  }
+
   // Seed of MapKeyHash. It is random unless recovery finds a file that was
   // written with another seed.
   uint64_t hash_seed() const { return hash_seed_; }
@@ -391,6 +406,7 @@ class AddressMapStore {
   const std::unique_ptr<ScanDebts> scan_debts_;
   uint64_t hash_seed_;
   bool ready_ = false;
+  bool versioned_only_ = false;
   BlobFileSlotTable files_;
   const std::unique_ptr<MapMemoryReservation> charge_;
   AddressMap map_;

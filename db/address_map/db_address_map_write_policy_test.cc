@@ -4,8 +4,10 @@
 // Databases with enable_blob_address_map and transactions, or with write
 // policies under which sequence numbers do not say what a reader sees.
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "db/address_map/address_map_store.h"
@@ -228,6 +230,107 @@ TEST_F(DBAddressMapWritePolicyTest, DirectValuesNeedOrderedSequenceNumbers) {
     EXPECT_EQ(Get(Key(i)), Value(i == 3 ? 33 : i));
   }
   EXPECT_EQ(Blobs()->map()->NumEntries(), 10);
+}
+
+// What is absent in the files of a reader's SuperVersion is absent, so the read
+// does not start again because other SuperVersions were installed meanwhile.
+// Otherwise it would not end while flushes and compactions are faster than one
+// pass over its keys: jobs do not look at the implicit snapshot of such a read.
+TEST_F(DBAddressMapWritePolicyTest, NewSuperVersionsRepeatNoRead) {
+  constexpr int kChanges = 20;
+  Options options = MapOptions();
+  const auto during_the_read = [&](int* changes,
+                                   const std::function<void()>& change) {
+    EnableCallBack("MapPointRead::ConfirmAbsence", [changes, change](void*) {
+      if (*changes < kChanges) {
+        ++*changes;
+        std::thread(change).join();  // not the thread that reads
+      }
+    });
+  };
+  const auto restarts = [&options] {
+    return options.statistics->getTickerCount(BLOB_MAP_READ_RESTART);
+  };
+  const std::vector<Slice> keys{"a", "absent"};
+  const auto check = [&](const std::vector<PinnableSlice>& values,
+                         const std::vector<Status>& statuses) {
+    EXPECT_OK(statuses[0]);
+    EXPECT_EQ(values[0], Value(1));
+    EXPECT_TRUE(statuses[1].IsNotFound()) << statuses[1].ToString();
+  };
+
+  for (const TxnDBWritePolicy policy : {WRITE_PREPARED, WRITE_UNPREPARED}) {
+    for (const bool has_snapshot : {false, true}) {
+      SCOPED_TRACE("policy " + std::to_string(policy) + ", snapshot " +
+                   std::to_string(has_snapshot));
+      options.statistics = CreateDBStatistics();
+      Destroy(options);
+      Close();
+      TransactionDBOptions txn_options;
+      txn_options.write_policy = policy;
+      TransactionDB* raw = nullptr;
+      ASSERT_OK(TransactionDB::Open(options, txn_options, dbname_, &raw));
+      const std::unique_ptr<TransactionDB> db(raw);
+      ASSERT_OK(db->Put(WriteOptions(), "a", Value(1)));
+      ASSERT_OK(db->Flush(FlushOptions()));
+      const std::unique_ptr<Transaction> txn(
+          db->BeginTransaction(WriteOptions()));
+      ReadOptions read_options;
+      if (has_snapshot) {
+        txn->SetSnapshot();
+        read_options.snapshot = txn->GetSnapshot();
+      }
+      const auto put_and_flush = [&db] {
+        EXPECT_OK(db->Put(WriteOptions(), "x", Value(2)));
+        EXPECT_OK(db->Flush(FlushOptions()));
+      };
+      std::vector<PinnableSlice> values(keys.size());
+      std::vector<Status> statuses(keys.size());
+      int changes = 0;
+      during_the_read(&changes, put_and_flush);
+      txn->MultiGet(read_options, db->DefaultColumnFamily(), keys.size(),
+                    keys.data(), values.data(), statuses.data());
+      DisableCallBacks();
+      check(values, statuses);
+      EXPECT_EQ(changes, 1);
+      changes = 0;
+      during_the_read(&changes, put_and_flush);
+      std::string value;
+      const Status s = txn->Get(read_options, "absent", &value);
+      DisableCallBacks();
+      EXPECT_TRUE(s.IsNotFound()) << s.ToString();
+      EXPECT_EQ(changes, 1);
+      EXPECT_EQ(restarts(), 0);
+    }
+  }
+
+  // Each compaction leaves the removal of a hidden value for later.
+  options.unordered_write = true;
+  options.statistics = CreateDBStatistics();
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("a", Value(1)));
+  ASSERT_OK(Put("x", Value(1)));
+  ASSERT_OK(Flush());
+  const auto overwrite = [this] {
+    EXPECT_OK(Put("x", Value(2)));
+    EXPECT_OK(Flush());
+    EXPECT_OK(ForceCompaction());
+  };
+  std::vector<PinnableSlice> values(keys.size());
+  std::vector<Status> statuses(keys.size());
+  int changes = 0;
+  during_the_read(&changes, overwrite);
+  db_->MultiGet(ReadOptions(), db_->DefaultColumnFamily(), keys.size(),
+                keys.data(), values.data(), statuses.data());
+  DisableCallBacks();
+  check(values, statuses);
+  EXPECT_EQ(changes, 1);
+  changes = 0;
+  during_the_read(&changes, overwrite);
+  EXPECT_EQ(Get("absent"), "NOT_FOUND");
+  DisableCallBacks();
+  EXPECT_EQ(changes, 1);
+  EXPECT_EQ(restarts(), 0);
 }
 
 // With unordered_write a sequence number is published before its entry can be

@@ -183,6 +183,9 @@ bool MapPointRead::ConfirmAbsence() {
     return false;
   }
   TEST_SYNC_POINT("MapPointRead::ConfirmAbsence");
+  if (blobs_->versioned_only()) {
+    return true;
+  }
   if (HasVisibleDirectFrom(*max_covering_tombstone_seq_) ||
       // Evaluated after the lookup in the map.
       (!IsProtected() && !IsCurrent())) {

@@ -55,11 +55,17 @@ struct SuperVersion;
 //    * absence: the map must have no visible direct entry, and then, unless
 //      the read is protected, the SuperVersion must still be current, because
 //      entries leave the map for good only after a SuperVersion that does not
-//      need them was installed.
+//      need them was installed. If the map has versioned entries only
+//      (AddressMapStore::versioned_only()), no search can miss a direct entry:
+//      no file is skipped, all keys are in the filters, and what is absent in
+//      the memtables and files of the SuperVersion is absent. So absence needs
+//      no second look at the map, however many SuperVersions follow.
 //    Otherwise the search starts again.
 // 3. From the fourth attempt on, the read has a fixed sequence number that is
 //    registered in ImplicitSnapshotRegistry, so that jobs keep the entries that
-//    it needs.
+//    it needs. Jobs with a snapshot checker (of write-prepared and
+//    write-unprepared transactions) do not look at the registry. Their maps
+//    have versioned entries only.
 //
 // The file of the value is pinned from OnEntry() or TakeDirect() until the next
 // Begin() or the destructor.

@@ -258,8 +258,7 @@ Status DBStrata::RecoverAddressMap(ColumnFamilyData* cfd,
     cfd->address_map_store()->gc()->SetAllowed(blob_gc_allowed_);
     AddThreads();
     if (MapIsAnyOrder() && !db_->read_only_) {
-      // An image may have modes that no SST file has any more.
-      cfd->address_map_store()->map()->DemoteAll();
+      cfd->address_map_store()->SetVersionedOnly();
     }
   }
   return s;
