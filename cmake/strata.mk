@@ -391,6 +391,7 @@ STRATA_TEST_MAIN = \
   db/address_map/scan_length_histogram_test.cc \
   db/address_map/spill_file_numbers_test.cc \
   db/address_map/spill_file_test.cc \
+  db/address_map/undecided_files_test.cc \
   db/address_map/unsettled_map_jobs_test.cc \
   db/blob_gc/blob_gc_job_test.cc \
   db/blob_gc/blob_gc_picker_test.cc \

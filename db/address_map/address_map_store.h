@@ -26,6 +26,7 @@
 #include "db/address_map/retired_removals.h"
 #include "db/address_map/scan_length_histogram.h"
 #include "db/address_map/spill_file_numbers.h"
+#include "db/address_map/undecided_files.h"
 #include "db/address_map/unsettled_map_jobs.h"
 #include "db/blob_gc/blob_gc_picker.h"
 #include "db/blob_gc/blob_gc_state.h"
@@ -301,6 +302,10 @@ class AddressMapStore {
   UnsettledMapJobs* unsettled_jobs() { return &unsettled_jobs_; }
   const UnsettledMapJobs& unsettled_jobs() const { return unsettled_jobs_; }
 
+  // The bottommost files that have an undecided entry.
+  // REQUIRES: DB mutex held while the result is used.
+  UndecidedFiles* undecided_files() { return &undecided_files_; }
+
   // The Versions that are older than a fold of values of the column family.
   FoldedVersions* folded_versions() { return &folded_versions_; }
   const FoldedVersions& folded_versions() const { return folded_versions_; }
@@ -433,6 +438,7 @@ class AddressMapStore {
   uint64_t next_file_number_ = 0;
   std::vector<MapCommitObserver*> pending_;
   std::set<uint64_t> dropping_;
+  UndecidedFiles undecided_files_;
   BlobGcState gc_;
   // The largest argument of OnValuesReplaced().
   std::atomic<uint64_t> replaced_version_{0};

@@ -4,6 +4,7 @@
 #include "db/address_map/compaction_mapping.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cinttypes>
 #include <utility>
 
@@ -145,10 +146,36 @@ void CompactionMapping::BeginCommit() {
   if (unsettled_.has_value()) {
     unsettled_->BeginCommit();
   }
+  for (const auto& part : parts_) {
+    for (const auto& [number, first] : part->first_undecided_) {
+      blobs_->undecided_files()->Add(number, first);
+    }
+  }
+}
+
+void CompactionMapping::CloseUndecided() {
+  UndecidedFiles* const undecided = blobs_->undecided_files();
+  if (undecided->empty()) {
+    return;
+  }
+  if (publication_.committed()) {
+    for (size_t i = 0; i < compaction_->num_input_levels(); ++i) {
+      for (size_t j = 0; j < compaction_->num_input_files(i); ++j) {
+        undecided->Remove(compaction_->input(i, j)->fd.GetNumber());
+      }
+    }
+    return;
+  }
+  for (const auto& part : parts_) {
+    for (const auto& [number, first] : part->first_undecided_) {
+      undecided->Remove(number);
+    }
+  }
 }
 
 void CompactionMapping::Close() {
   publication_.Close();
+  CloseUndecided();
   if (publication_.committed() && removals_->Count() > 0) {
     blobs_->OnValuesReplaced(
         compaction_->column_family_data()->current()->GetVersionNumber());
@@ -243,6 +270,20 @@ MappedBlobIndex CompactionMapping::Part::NameOf(const Slice& user_key,
 void CompactionMapping::Part::OnFileClosed(MappedBlobFile&& file) {
   job_->publication_.LimitIndex(&file);
   files_.push_back(std::move(file));
+}
+
+void CompactionMapping::Part::OnUndecided(uint64_t sst_number,
+                                          SequenceNumber seq) {
+  assert(seq > 0);
+  SequenceNumber& first =
+      first_undecided_.try_emplace(sst_number, seq).first->second;
+  first = std::min(first, seq);
+}
+
+SequenceNumber CompactionMapping::Part::FirstUndecided(
+    uint64_t sst_number) const {
+  const auto found = first_undecided_.find(sst_number);
+  return found == first_undecided_.end() ? kMaxSequenceNumber : found->second;
 }
 
 bool CompactionMapping::Part::keeps_mapped() const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -78,6 +79,14 @@ class CompactionMapping {
     Status Place(const Slice& user_key, SequenceNumber seq, const Slice& value,
                  std::string* index) override;
 
+    // Called for each undecided entry that is written to a bottommost file, see
+    // UndecidedFiles.
+    // seq: sequence number of the entry, greater than 0.
+    void OnUndecided(uint64_t sst_number, SequenceNumber seq);
+    // Returns the smallest of these sequence numbers, kMaxSequenceNumber if the
+    // file has no such entry.
+    SequenceNumber FirstUndecided(uint64_t sst_number) const;
+
    private:
     friend class CompactionMapping;
 
@@ -90,6 +99,7 @@ class CompactionMapping {
     MappedEntryMeter flow_;
     std::vector<MappedBlobFile> files_;
     uint64_t num_renamed_ = 0;
+    std::map<uint64_t, SequenceNumber> first_undecided_;  // by SST file
 #ifndef NDEBUG
     // The names, with their old sequence numbers, of the first kMaxChecked
     // entries whose sequence numbers became zero.
@@ -127,9 +137,10 @@ class CompactionMapping {
   // synced.
   Status Publish();
 
-  // Makes other jobs wait for this one, if it has names to demote.
-  // REQUIRES: Publish() was OK; DB mutex held, and not released before the edit
-  // is passed to VersionSet::LogAndApply().
+  // Makes other jobs wait for this one, if it has names to demote, and tells
+  // the store of the outputs with undecided entries. REQUIRES: Publish() was
+  // OK; DB mutex held, and not released before the edit is passed to
+  // VersionSet::LogAndApply().
   void BeginCommit();
 
   // Called when the outcome of the edit is known.
@@ -154,6 +165,9 @@ class CompactionMapping {
   CompactionMapping(const Compaction* compaction,
                     SequenceNumber earliest_reader, bool any_order,
                     uint64_t first_new_file_number, const std::string& dbname);
+
+  // Updates the store's list when the outcome of the edit is known.
+  void CloseUndecided();
 
   const Compaction* const compaction_;
   AddressMapStore* const blobs_;

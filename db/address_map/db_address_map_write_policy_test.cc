@@ -186,6 +186,109 @@ TEST_F(DBAddressMapWritePolicyTest, ValueBelowAPreparedOneSurvivesACrash) {
   }
 }
 
+// A compaction keeps the versions below those of a transaction that is not
+// over, or that was committed after a snapshot. Another compaction drops them
+// when nothing needs them any more, as without a map; with one, no compaction
+// runs before that.
+TEST_F(DBAddressMapWritePolicyTest,
+       VersionsBelowATransactionAreDroppedAfterIt) {
+  constexpr int kKeys = 10;
+  const auto sst_files = [](DB* db) {
+    ColumnFamilyMetaData meta;
+    db->GetColumnFamilyMetaData(db->DefaultColumnFamily(), &meta);
+    std::vector<SstFileMetaData> files;
+    for (const LevelMetaData& level : meta.levels) {
+      files.insert(files.end(), level.files.begin(), level.files.end());
+    }
+    return files;
+  };
+  for (const TxnDBWritePolicy policy : {WRITE_PREPARED, WRITE_UNPREPARED}) {
+    for (const bool has_map : {false, true}) {
+      for (const bool has_snapshot : {false, true}) {
+        SCOPED_TRACE("policy " + std::to_string(policy) + ", map " +
+                     std::to_string(has_map) + ", snapshot " +
+                     std::to_string(has_snapshot));
+        Options options = MapOptions();
+        options.enable_blob_address_map = has_map;
+        // Level 0 does not get that many files.
+        options.disable_auto_compactions = false;
+        options.level0_file_num_compaction_trigger = 10;
+        Destroy(options);
+        Close();
+        TransactionDBOptions txn_options;
+        txn_options.write_policy = policy;
+        TransactionDB* raw = nullptr;
+        ASSERT_OK(TransactionDB::Open(options, txn_options, dbname_, &raw));
+        const std::unique_ptr<TransactionDB> db(raw);
+        for (int i = 0; i < kKeys; ++i) {
+          ASSERT_OK(db->Put(WriteOptions(), Key(i), Value(1)));
+        }
+        ASSERT_OK(db->Flush(FlushOptions()));
+        const std::unique_ptr<Transaction> txn(
+            db->BeginTransaction(WriteOptions()));
+        ASSERT_OK(txn->SetName("one"));
+        for (int i = 0; i < kKeys; ++i) {
+          ASSERT_OK(txn->Put(Key(i), Value(2)));
+        }
+        ASSERT_OK(txn->Prepare());
+        const Snapshot* const snapshot =
+            has_snapshot ? db->GetSnapshot() : nullptr;
+        if (has_snapshot) {
+          ASSERT_OK(txn->Commit());
+        }
+        ASSERT_OK(db->Flush(FlushOptions()));
+        ASSERT_OK(ForceCompaction(db.get()));
+        WaitForJobs(db.get());
+        std::vector<SstFileMetaData> files = sst_files(db.get());
+        ASSERT_EQ(files.size(), 1);
+        EXPECT_EQ(files[0].num_entries, 2 * kKeys);
+
+        if (has_snapshot) {
+          db->ReleaseSnapshot(snapshot);
+        } else {
+          if (has_map) {
+            // A compaction would have no effect.
+            const std::string name = files[0].name;
+            for (int i = 0; i < 3; ++i) {
+              ASSERT_OK(db->Put(WriteOptions(), "other", Value(i)));
+              db->ReleaseSnapshot(db->GetSnapshot());
+              WaitForJobs(db.get());
+            }
+            files = sst_files(db.get());
+            ASSERT_EQ(files.size(), 1);
+            EXPECT_EQ(files[0].name, name);
+            // After a reopen this says that there is something to do.
+            const FileMetaData* const file =
+                FamilyOf(db->DefaultColumnFamily())
+                    ->current()
+                    ->storage_info()
+                    ->GetFileMetaDataByNumber(files[0].file_number);
+            ASSERT_NE(file, nullptr);
+            EXPECT_GT(file->LargestReclaimable(), 0);
+          }
+          ASSERT_OK(txn->Commit());
+          ASSERT_OK(db->Put(WriteOptions(), "other", Value(3)));
+          db->ReleaseSnapshot(db->GetSnapshot());
+        }
+        WaitForJobs(db.get());
+        files = sst_files(db.get());
+        ASSERT_EQ(files.size(), 1);
+        EXPECT_EQ(files[0].num_entries, kKeys);
+        if (has_map) {
+          CheckMap(db->DefaultColumnFamily(), kKeys);
+          EXPECT_TRUE(
+              BlobsOf(db->DefaultColumnFamily())->undecided_files()->empty());
+        }
+        for (int i = 0; i < kKeys; ++i) {
+          std::string value;
+          ASSERT_OK(db->Get(ReadOptions(), Key(i), &value));
+          EXPECT_EQ(value, Value(2));
+        }
+      }
+    }
+  }
+}
+
 // If sequence numbers do not determine what a reader sees, direct values are
 // refused, and a compaction makes them versioned.
 TEST_F(DBAddressMapWritePolicyTest, DirectValuesNeedOrderedSequenceNumbers) {

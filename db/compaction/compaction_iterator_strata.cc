@@ -7,12 +7,20 @@
 #include "db/blob/blob_file_builder.h"
 #include "db/blob_gc/blob_relocation.h"
 #include "db/compaction/compaction_iterator.h"
+#include "db/snapshot_checker.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 bool CompactionIterator::ConvertsBlobs() const {
   return mapping_ != nullptr && blob_file_builder_ != nullptr &&
          blob_file_builder_->is_mapped();
+}
+
+bool CompactionIterator::IsUndecided() const {
+  return snapshot_checker_ != nullptr && !is_range_del_ && ikey_.sequence > 0 &&
+         ikey_.sequence <= earliest_snapshot_ &&
+         !DataIsDefinitelyInSnapshot(ikey_.sequence, earliest_snapshot_,
+                                     snapshot_checker_);
 }
 
 bool CompactionIterator::KeepsSequence() const {

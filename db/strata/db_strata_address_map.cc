@@ -24,6 +24,7 @@
 #include "db/merge_context.h"
 #include "db/pinned_iterators_manager.h"
 #include "db/scan_sort/scan_debts.h"
+#include "db/snapshot_checker.h"
 #include "db/strata/background_map_removals.h"
 #include "db/strata/db_strata.h"
 #include "db/strata/point_read.h"
@@ -35,6 +36,16 @@
 #include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+SequenceNumber FirstUndecided(const ColumnFamilyData& cfd) {
+  return cfd.address_map_store() == nullptr
+             ? kMaxSequenceNumber
+             : cfd.address_map_store()->undecided_files()->First();
+}
+
+}  // namespace
 
 uint64_t DBStrata::OldestVersionNumber(ColumnFamilyData* cfd) {
   return cfd->dummy_versions()->Next()->GetVersionNumber();
@@ -566,6 +577,18 @@ SequenceNumber DBStrata::LimitMarking(ColumnFamilyData* cfd,
   if (cfd->address_map_store() == nullptr) {
     return oldest_snapshot;
   }
+  UndecidedFiles* const undecided = cfd->address_map_store()->undecided_files();
+  if (UNLIKELY(!undecided->empty()) && db_->snapshot_checker_ != nullptr &&
+      // A TransactionDB, which the checker asks, shuts the DB down first.
+      !db_->shutting_down_.load(std::memory_order_acquire) &&
+      undecided->RemoveDecided([&](SequenceNumber seq) {
+        return db_->snapshot_checker_->CheckInSnapshot(seq, oldest_snapshot) ==
+               SnapshotCheckerResult::kInSnapshot;
+      })) {
+    cfd->current()->storage_info()->ComputeBottommostFilesMarkedForCompaction(
+        /*allow_ingest_behind=*/false, cfd->user_comparator(),
+        cfd->GetFullHistoryTsLow());
+  }
   const SequenceNumber oldest_bound = ReadBoundsOf(*cfd).Min();
   if (oldest_bound >= oldest_snapshot) {
     return oldest_snapshot;
@@ -585,15 +608,19 @@ SequenceNumber DBStrata::LimitMarking(ColumnFamilyData* cfd,
 }
 
 SequenceNumber DBStrata::BottommostMarkThreshold(ColumnFamilyData* cfd) {
-  return map_work_.WaitsForMarking(cfd->GetID())
-             ? kMaxSequenceNumber
-             : cfd->current()
-                   ->storage_info()
-                   ->bottommost_files_mark_threshold();
+  const SequenceNumber threshold =
+      map_work_.WaitsForMarking(cfd->GetID())
+          ? kMaxSequenceNumber
+          : cfd->current()->storage_info()->bottommost_files_mark_threshold();
+  return std::min(threshold, FirstUndecided(*cfd));
 }
 
 void DBStrata::WatchMarking(ColumnFamilyData* cfd) {
   db_->mutex_.AssertHeld();
+  for (ColumnFamilyData* family : *db_->versions_->GetColumnFamilySet()) {
+    db_->bottommost_files_mark_threshold_ = std::min(
+        db_->bottommost_files_mark_threshold_, FirstUndecided(*family));
+  }
   // What a bound keeps from being marked is when it is given up. Where nothing
   // would be, the release need not be told: bounds come and go with every scan.
   const VersionStorageInfo& version = *cfd->current()->storage_info();

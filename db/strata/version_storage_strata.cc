@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "db/address_map/address_map_store.h"
 #include "db/address_map/level0_merge.h"
+#include "db/column_family.h"
 #include "db/path_layout/path_layout.h"
 #include "db/version_set.h"
 
@@ -42,6 +44,10 @@ void VersionStorageStrata::Follow(const Version* before,
   const VersionStorageStrata& former = before->storage_info()->strata();
   VersionStorageStrata* const strata = files->strata();
   strata->leaves_misplaced_files_ = former.leaves_misplaced_files_;
+  if (AddressMapStore* const blobs = before->cfd()->address_map_store();
+      blobs != nullptr) {
+    strata->undecided_files_ = blobs->undecided_files();
+  }
   if (!former.level0_is_paid()) {
     return;
   }
@@ -51,6 +57,14 @@ void VersionStorageStrata::Follow(const Version* before,
       std::any_of(level0.begin(), level0.end(), [&](const FileMetaData* file) {
         return file->fd.GetNumber() <= strata->paid_level0_file_;
       });
+}
+
+SequenceNumber VersionStorageStrata::LargestReclaimable(
+    const FileMetaData& file) const {
+  return undecided_files_ != nullptr &&
+                 undecided_files_->Has(file.fd.GetNumber())
+             ? 0
+             : file.LargestReclaimable();
 }
 
 VersionStorageStrata::LevelFiles VersionStorageStrata::ListMisplacedFiles(

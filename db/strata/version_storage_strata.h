@@ -7,12 +7,13 @@
 #include <utility>
 
 #include "db/address_map/version_mapped_stats.h"
-#include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/types.h"
 #include "util/autovector.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 class DeltaVersion;
+class UndecidedFiles;
 class Version;
 class VersionStorageInfo;
 struct FileMetaData;
@@ -65,6 +66,9 @@ class VersionStorageStrata {
   // Called before the Version of the files becomes current.
   // before: the current Version, or nullptr.
   static void Follow(const Version* before, VersionStorageInfo* files);
+  // Returns FileMetaData::LargestReclaimable(), or 0 while a compaction of the
+  // bottommost file would change nothing, see UndecidedFiles.
+  SequenceNumber LargestReclaimable(const FileMetaData& file) const;
   // Returns the files that lie, or whose values lie, on another path than the
   // layout in force specifies, with their levels. This is the only such list.
   static LevelFiles ListMisplacedFiles(const VersionStorageInfo& files,
@@ -84,6 +88,8 @@ class VersionStorageStrata {
  private:
   VersionMappedStats mapped_stats_;
   std::shared_ptr<const DeltaVersion> delta_;
+  // nullptr if the column family has no address map.
+  const UndecidedFiles* undecided_files_ = nullptr;
   LevelFiles misplaced_files_;
   bool leaves_misplaced_files_ = false;
   bool level0_waits_ = false;
