@@ -25,6 +25,8 @@
 #include "rocksdb/compaction_filter.h"
 #include "rocksdb/concurrent_task_limiter.h"
 #include "rocksdb/convenience.h"
+#include "rocksdb/metadata.h"
+#include "rocksdb/snapshot.h"
 #include "rocksdb/utilities/db_ttl.h"
 #include "test_util/mock_time_env.h"
 #include "test_util/strata/delta_db_test_util.h"
@@ -67,6 +69,16 @@ CompactionFilter::Decision RemoveX(const Slice&, const Slice& value,
                                 : CompactionFilter::Decision::kKeep;
 }
 
+// Removes everything from values that begin with "x" to "z".
+CompactionFilter::Decision SkipFromX(const Slice&, const Slice& value,
+                                     std::string*, std::string* skip_until) {
+  if (!value.starts_with("x")) {
+    return CompactionFilter::Decision::kKeep;
+  }
+  *skip_until = "z";
+  return CompactionFilter::Decision::kRemoveAndSkipUntil;
+}
+
 }  // namespace
 
 class DBDeltaFilterTest : public DeltaDBTestBase {
@@ -103,6 +115,17 @@ class DBDeltaFilterTest : public DeltaDBTestBase {
     CompactRangeOptions options;
     options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
     ASSERT_OK(db_->CompactRange(options, &slice, end));
+  }
+
+  // Compacts the files of level 0 into a level.
+  void CompactLevel0Into(int level) {
+    ColumnFamilyMetaData meta;
+    db_->GetColumnFamilyMetaData(&meta);
+    std::vector<std::string> files;
+    for (const SstFileMetaData& file : meta.levels[0].files) {
+      files.push_back(file.db_path + file.name);
+    }
+    ASSERT_OK(db_->CompactFiles(CompactionOptions(), files, level));
   }
 
   // Returns all keys and values, read by an iterator and by Get().
@@ -580,6 +603,105 @@ TEST_F(DBDeltaFilterTest, RemovedRangeKeepsValuesWithOperands) {
   // The removed range begins at "c" now. It does not affect "f", whose only
   // operand is in a delta file.
   ASSERT_EQ((Map{{"a", "y"}, {"f", "1"}, {"h", "y"}}), All());
+}
+
+// A key of a removed range that has no operands is removed without a tombstone,
+// as RocksDB removes it. So SingleDelete(), which must not meet a tombstone,
+// may follow.
+TEST_F(DBDeltaFilterTest, SingleDeleteMayFollowARemovedRange) {
+  const ValueFilter filter(SkipFromX);
+  for (const bool drains : {false, true}) {
+    for (const bool has_blobs : {false, true}) {
+      for (const bool has_map : {false, true}) {
+        if (has_map && !has_blobs) {
+          continue;
+        }
+        SCOPED_TRACE(std::to_string(drains) + std::to_string(has_blobs) +
+                     std::to_string(has_map));
+        Options options = FilterOptions(nullptr);
+        options.enable_blob_files = has_blobs;
+        options.enable_blob_address_map = has_map;
+        options.max_bgerror_resume_count = 0;
+        DestroyAndReopen(options);
+        // A tombstone of "k" would be kept above this file.
+        ASSERT_OK(Put("j", "y"));
+        ASSERT_OK(Put("l", "y"));
+        ASSERT_OK(Flush());
+        ASSERT_NO_FATAL_FAILURE(CompactLevel0Into(6));
+
+        options.compaction_filter = &filter;
+        Reopen(options);
+        ASSERT_OK(Put("a", "x"));
+        ASSERT_OK(Put("k", "1"));
+        // So that delta files overlap the range.
+        ASSERT_OK(Merge("m", "1"));
+        ASSERT_OK(Flush());
+        options.enable_delta_separation = !drains;
+        Reopen(options);
+        ASSERT_EQ(1, NumOperands("m"));
+        ASSERT_NO_FATAL_FAILURE(CompactLevel0Into(5));
+        ASSERT_EQ((Map{{"j", "y"}, {"l", "y"}, {"m", "1"}}), All());
+        if (!has_map) {
+          ASSERT_EQ(0, NumTableFilesAtLevel(5));
+        }
+
+        ASSERT_OK(SingleDelete("k"));
+        ASSERT_OK(Flush());
+        ASSERT_NO_FATAL_FAILURE(CompactLevel0Into(5));
+        ASSERT_EQ((Map{{"j", "y"}, {"l", "y"}, {"m", "1"}}), All());
+      }
+    }
+  }
+}
+
+// A removed range takes older entries of a key without operands, too, also
+// those that a snapshot sees. RocksDB does the same.
+TEST_F(DBDeltaFilterTest, RemovedRangeTakesOlderEntriesAsInRocksDB) {
+  const ValueFilter filter(SkipFromX);
+  for (const bool separates : {false, true}) {
+    SCOPED_TRACE(separates);
+    Options options = FilterOptions(&filter);
+    options.enable_delta_separation = separates;
+    DestroyAndReopen(options);
+    ASSERT_OK(Put("b", "1"));
+    ASSERT_OK(Put("c", "1"));
+    ManagedSnapshot snapshot(db_.get());
+    ASSERT_OK(Put("a", "x"));
+    ASSERT_OK(Put("b", "2"));
+    ASSERT_OK(Merge("m", "1"));
+    ASSERT_OK(Put("z", "y"));
+    ASSERT_OK(Flush());
+    ASSERT_EQ("1", Get("b", snapshot.snapshot()));
+    CompactFiles();
+    for (const char* key : {"a", "b", "c"}) {
+      ASSERT_EQ("NOT_FOUND", Get(key)) << key;
+      ASSERT_EQ("NOT_FOUND", Get(key, snapshot.snapshot())) << key;
+    }
+    ASSERT_EQ(separates ? "1" : "NOT_FOUND", Get("m"));
+    ASSERT_EQ("y", Get("z"));
+  }
+}
+
+// A snapshot may see operands that a newer value hides. It still sees them with
+// their base when a filter has removed the newer value with a range.
+TEST_F(DBDeltaFilterTest, RemovedRangeLeavesTheBaseOfHiddenOperands) {
+  const ValueFilter filter(SkipFromX);
+  DestroyAndReopen(FilterOptions(&filter));
+  ASSERT_OK(Put("k", "y"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge("k", "1"));
+  ASSERT_OK(Flush());
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  ASSERT_OK(Put("a", "x"));
+  ASSERT_OK(Put("k", "2"));
+  ASSERT_OK(Flush());
+  ASSERT_EQ(0, NumOperands("k"));
+  CompactFiles();
+  ASSERT_EQ((Map{}), All());
+  ASSERT_EQ("y,1", Get("k", snapshot));
+  db_->ReleaseSnapshot(snapshot);
+  CompactFiles();
+  ASSERT_EQ((Map{}), All());
 }
 
 // A value stays as long as a snapshot needs some of its operands.

@@ -7,6 +7,11 @@
 
 #include "db/column_family.h"
 #include "db/compaction/compaction.h"
+#include "db/dbformat.h"
+#include "db/delta/delta_file_description.h"
+#include "db/delta/delta_file_meta.h"
+#include "db/delta/delta_file_reader.h"
+#include "db/delta/delta_operands.h"
 #include "db/delta/delta_read.h"
 #include "db/delta/delta_store.h"
 #include "db/lookup_key.h"
@@ -28,30 +33,45 @@ ReadOptions OptionsOfLookups() {
 
 }  // namespace
 
+bool DeltaHoldingFilter::IsUsed(const Compaction* compaction,
+                                const CompactionFilter& filter) {
+  // (Stacked BlobDB has no merges.)
+  return compaction != nullptr &&
+         compaction->column_family_data()->delta_store() != nullptr &&
+         compaction->input_version()->storage_info()->delta() != nullptr &&
+         !filter.IsStackedBlobDbInternalCompactionFilter();
+}
+
 void DeltaHoldingFilter::Wrap(const Compaction& compaction,
+                              bool leaves_tombstones,
                               const CompactionFilter** filter,
                               std::unique_ptr<CompactionFilter>* owned) {
   assert(*owned == nullptr || owned->get() == *filter);
-  DeltaStore* const store = compaction.column_family_data()->delta_store();
-  const DeltaVersion* const version =
-      compaction.input_version()->storage_info()->delta().get();
-  // (Stacked BlobDB has no merges.)
-  if (*filter == nullptr || store == nullptr || version == nullptr ||
-      (*filter)->IsStackedBlobDbInternalCompactionFilter()) {
+  if (*filter == nullptr || !IsUsed(&compaction, **filter)) {
     return;
   }
-  owned->reset(new DeltaHoldingFilter(*store, *version, store->holds(), *filter,
-                                      std::move(*owned)));
+  DeltaStore* const store = compaction.column_family_data()->delta_store();
+  owned->reset(new DeltaHoldingFilter(
+      *store, *compaction.input_version()->storage_info()->delta(),
+      leaves_tombstones, store->holds(), *filter, std::move(*owned)));
   *filter = owned->get();
+}
+
+Slice DeltaHoldingFilter::LastKeyOf(const Slice& user_key,
+                                    InternalKey* buffer) {
+  buffer->Set(user_key, /*s=*/0, kTypeDeletion);
+  return buffer->Encode();
 }
 
 DeltaHoldingFilter::DeltaHoldingFilter(const DeltaStore& store,
                                        const DeltaVersion& version,
+                                       bool leaves_tombstones,
                                        DeltaHolds* holds,
                                        const CompactionFilter* filter,
                                        std::unique_ptr<CompactionFilter> owned)
     : store_(store),
       version_(version),
+      leaves_tombstones_(leaves_tombstones),
       holds_(holds),
       filter_(filter),
       owned_(std::move(owned)),
@@ -70,48 +90,54 @@ CompactionFilter::Decision DeltaHoldingFilter::FilterV4(
     std::string* new_value,
     std::vector<std::pair<std::string, std::string>>* new_columns,
     std::string* skip_until, WideColumnBlobResolver* blob_resolver) const {
+  const bool is_operand = value_type == ValueType::kMergeOperand;
   if (IsInRemovedRange(key)) {
-    return Held(key, Decision::kRemove);
+    return RemoveInRange(key, is_operand, skip_until);
   }
   const Decision decision = filter_->FilterV4(
       level, key, value_type, existing_value, existing_columns, new_value,
       new_columns, skip_until, blob_resolver);
   if (decision == Decision::kRemoveAndSkipUntil) {
-    return BeginRemovedRange(key, *skip_until) ? Held(key, Decision::kRemove)
-                                               : decision;
+    return BeginRemovedRange(key, is_operand, skip_until);
   }
   // The decision about an operand affects only this operand.
-  return value_type == ValueType::kMergeOperand ? decision
-                                                : Held(key, decision);
+  return is_operand ? decision : Held(key, decision);
 }
 
 CompactionFilter::Decision DeltaHoldingFilter::FilterBlobByKey(
     int level, const Slice& key, std::string* new_value,
     std::string* skip_until) const {
   if (IsInRemovedRange(key)) {
-    return Held(key, Decision::kRemove);
+    return RemoveInRange(key, /*is_operand=*/false, skip_until);
   }
   const Decision decision =
       filter_->FilterBlobByKey(level, key, new_value, skip_until);
-  if (decision == Decision::kRemoveAndSkipUntil) {
-    return BeginRemovedRange(key, *skip_until) ? Held(key, Decision::kRemove)
-                                               : decision;
-  }
-  return Held(key, decision);
+  return decision == Decision::kRemoveAndSkipUntil
+             ? BeginRemovedRange(key, /*is_operand=*/false, skip_until)
+             : Held(key, decision);
 }
 
-bool DeltaHoldingFilter::BeginRemovedRange(
-    const Slice& key, const std::string& skip_until) const {
-  if (ucmp_->Compare(skip_until, key) <= 0) {
-    return false;  // the caller treats it as kKeep
+CompactionFilter::Decision DeltaHoldingFilter::BeginRemovedRange(
+    const Slice& key, bool is_operand, std::string* skip_until) const {
+  if (ucmp_->Compare(*skip_until, key) <= 0) {
+    return Decision::kKeep;  // as in RocksDB
   }
-  const Slice end(skip_until);
+  const Slice end(*skip_until);
   if (!version_.OverlapsRange(&key, &end)) {
-    return false;
+    return Decision::kRemoveAndSkipUntil;
   }
-  removed_until_ = skip_until;
+  removed_until_ = *skip_until;
   has_removed_range_ = true;
-  return true;
+  return RemoveInRange(key, is_operand, skip_until);
+}
+
+CompactionFilter::Decision DeltaHoldingFilter::RemoveInRange(
+    const Slice& key, bool is_operand, std::string* skip_until) const {
+  if (is_operand || leaves_tombstones_ || HasAnyOperands(key)) {
+    return Held(key, Decision::kRemove);
+  }
+  skip_until->assign(key.data(), key.size());
+  return Decision::kRemoveAndSkipUntil;
 }
 
 bool DeltaHoldingFilter::IsInRemovedRange(const Slice& key) const {
@@ -148,6 +174,36 @@ bool DeltaHoldingFilter::HasOperands(const Slice& key) const {
   // On an error there may be operands. Readers of the operands report the
   // error.
   return read.Next(/*above=*/0, &operand, &s) || !s.ok();
+}
+
+bool DeltaHoldingFilter::HasAnyOperands(const Slice& key) const {
+  constexpr auto kOperands = DeltaKeyView::Kind::kOperands;
+  const LookupKey lookup_key(key, kMaxSequenceNumber);
+  const DeltaKeyView view(version_, key);
+  for (const DeltaVersion::FilePtr& file : view.RecentFiles(kOperands)) {
+    if (HasAnyOperandsIn(*file, lookup_key)) {
+      return true;
+    }
+  }
+  const DeltaFileMeta* const sorted = view.SortedFile(kOperands);
+  return sorted != nullptr && HasAnyOperandsIn(*sorted, lookup_key);
+}
+
+bool DeltaHoldingFilter::HasAnyOperandsIn(const DeltaFileMeta& file,
+                                          const LookupKey& key) const {
+  const DeltaFileDescription& description = file.description();
+  if (ucmp_->Compare(key.user_key(), description.smallest) < 0 ||
+      ucmp_->Compare(key.user_key(), description.largest) > 0) {
+    return false;
+  }
+  DeltaFileReader* reader = nullptr;
+  DeltaOperands operands;
+  Status s = store_.GetReader(read_options_, file, &reader);
+  if (s.ok() && reader->MayHaveKey(read_options_, key)) {
+    s = reader->CollectOperands(read_options_, key, &operands);
+  }
+  // On an error there may be operands, as above.
+  return !s.ok() || !operands.empty();
 }
 
 }  // namespace ROCKSDB_NAMESPACE
