@@ -136,6 +136,7 @@ STRATA_LIB = \
   db/path_layout/copy_into_directory.cc \
   db/path_layout/copy_plan.cc \
   db/path_layout/directory_names.cc \
+  db/path_layout/faulty_outputs.cc \
   db/path_layout/job_space.cc \
   db/path_layout/layout_checkpoint.cc \
   db/path_layout/layout_restore.cc \
@@ -196,6 +197,7 @@ STRATA_LIB = \
   db/strata/db_strata_drop.cc \
   db/strata/db_strata_dropped_family.cc \
   db/strata/db_strata_flush_order.cc \
+  db/strata/db_strata_path_faults.cc \
   db/strata/db_strata_path_migration.cc \
   db/strata/db_strata_paths.cc \
   db/strata/db_strata_quarantine.cc \
@@ -230,6 +232,8 @@ STRATA_LIB = \
   file/sst_file_manager_impl_strata.cc \
   file/strata/checked_file_copy.cc \
   file/strata/durable_files.cc \
+  file/strata/path_faults.cc \
+  file/strata/path_probe.cc \
   file/strata/space_needs.cc \
   file/strata/space_recovery.cc \
   file/strata/space_reservations.cc \
@@ -473,6 +477,7 @@ STRATA_TEST_MAIN = \
   db/path_layout/db_path_migration_test.cc \
   db/path_layout/directory_names_test.cc \
   db/path_layout/dropped_family_test.cc \
+  db/path_layout/faulty_outputs_test.cc \
   db/path_layout/job_space_test.cc \
   db/path_layout/layout_checkpoint_test.cc \
   db/path_layout/layout_restore_test.cc \
@@ -511,6 +516,7 @@ STRATA_TEST_MAIN = \
   db/strata/compact_range_close_test.cc \
   db/strata/db_durable_names_test.cc \
   db/strata/db_flush_request_test.cc \
+  db/strata/db_path_fault_test.cc \
   db/strata/db_resume_test.cc \
   db/strata/db_space_recovery_test.cc \
   db/strata/family_implicit_snapshots_test.cc \
@@ -551,6 +557,8 @@ STRATA_TEST_MAIN = \
   db/write_path/wal_buffer_test.cc \
   db/write_path/write_group_combiner_test.cc \
   file/strata/checked_file_copy_test.cc \
+  file/strata/path_faults_test.cc \
+  file/strata/path_probe_test.cc \
   file/strata/space_needs_test.cc \
   file/strata/space_recovery_test.cc \
   file/strata/space_reservations_test.cc \

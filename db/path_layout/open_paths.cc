@@ -25,10 +25,10 @@ Status WithAddition(const Status& s, const std::string& addition) {
       message == nullptr ? addition : std::string(message) + " " + addition);
 }
 
-// Returns true if the text has the name of the directory, or the name of an
-// SST, blob or delta file in it, at the position.
+// Returns true if the text has the name of the directory, or the name of a file
+// in it, at the position.
 bool NamesPathAt(const std::string& text, size_t position,
-                 const std::string& directory) {
+                 const std::string& directory, OpenPaths::Files files) {
   size_t end = position + directory.size();
   if (end == text.size() || text[end] != '/') {
     // Not the beginning of a longer name.
@@ -43,17 +43,21 @@ bool NamesPathAt(const std::string& text, size_t position,
   if (length == 0) {
     return true;
   }
+  if (files == OpenPaths::Files::kAll) {
+    return text.find('/', end) >= end + length;
+  }
   uint64_t number = 0;
   FileType type = kTempFile;
   return ParseFileName(text.substr(end, length), &number, &type) &&
          (type == kTableFile || type == kBlobFile || type == kDeltaFile);
 }
 
-bool NamesPath(const std::string& text, const std::string& directory) {
+bool NamesPath(const std::string& text, const std::string& directory,
+               OpenPaths::Files files) {
   for (size_t i = text.find(directory); i != std::string::npos;
        i = text.find(directory, i + 1)) {
     const bool is_begin = i == 0 || text.find_last_of(" `'(", i - 1) == i - 1;
-    if (is_begin && NamesPathAt(text, i, directory)) {
+    if (is_begin && NamesPathAt(text, i, directory, files)) {
       return true;
     }
   }
@@ -95,9 +99,22 @@ void OpenPaths::Add(const std::string& family,
     const auto [it, is_new] = index_.emplace(
         CleanDirectoryName(/*fs=*/nullptr, paths[i].path), directories_.size());
     if (is_new) {
-      directories_.push_back({paths[i].path, /*users=*/{}});
+      directories_.push_back({paths[i].path, /*users=*/{}, /*what=*/""});
     }
     directories_[it->second].users.push_back({i, family});
+  }
+}
+
+void OpenPaths::AddOther(const std::string& directory,
+                         const std::string& what) {
+  const auto [it, is_new] = index_.emplace(
+      CleanDirectoryName(/*fs=*/nullptr, directory), directories_.size());
+  if (is_new) {
+    directories_.push_back({directory, /*users=*/{}, /*what=*/""});
+  }
+  std::string& described = directories_[it->second].what;
+  if (described.empty()) {
+    described = what;
   }
 }
 
@@ -111,7 +128,9 @@ std::string OpenPaths::UsersOf(const Directory& directory) const {
                 user.family;
     }
   }
-  if (n == 0) {
+  if (n == 0 && !directory.what.empty()) {
+    result = directory.what;
+  } else if (n == 0) {
     // All families have paths of their own.
     result = "path id " + std::to_string(directory.users[0].path_id) +
              " of db_paths";
@@ -140,7 +159,31 @@ Status OpenPaths::Create(FileSystem* fs) const {
   return Status::OK();
 }
 
-Status OpenPaths::AddPathTo(const Status& s) const {
+std::map<std::string, size_t>::const_iterator OpenPaths::Find(
+    const Status& s, Files files) const {
+  auto found = index_.end();
+  if (s.getState() == nullptr) {
+    return found;
+  }
+  const std::string text = s.getState();
+  for (auto it = index_.begin(); it != index_.end(); ++it) {
+    // A path may be inside another one.
+    if ((found == index_.end() || it->first.size() > found->first.size()) &&
+        (NamesPath(text, WithoutSlashes(directories_[it->second].name),
+                   files) ||
+         NamesPath(text, it->first, files))) {
+      found = it;
+    }
+  }
+  return found;
+}
+
+std::string OpenPaths::DirectoryIn(const Status& s, Files files) const {
+  const auto found = Find(s, files);
+  return found == index_.end() ? "" : found->first;
+}
+
+Status OpenPaths::AddPathTo(const Status& s, Files files) const {
   assert(!s.ok());
   if (!AreSeveral() || s.getState() == nullptr ||
       (!s.IsIOError() && !s.IsCorruption())) {
@@ -152,20 +195,14 @@ Status OpenPaths::AddPathTo(const Status& s) const {
       return s;
     }
   }
-  const Directory* found = nullptr;
-  size_t length = 0;
-  for (const auto& [clean_name, i] : index_) {
-    // A path may be inside another one.
-    if (clean_name.size() > length &&
-        (NamesPath(text, WithoutSlashes(directories_[i].name)) ||
-         NamesPath(text, clean_name))) {
-      found = &directories_[i];
-      length = clean_name.size();
-    }
+  const auto it = Find(s, files);
+  if (it == index_.end()) {
+    return s;
   }
-  return found == nullptr ? s
-                          : WithAddition(s, "(" + found->name + " is " +
-                                                UsersOf(*found) + ")");
+  const Directory& found = directories_[it->second];
+  const std::string addition = "(" + found.name + " is " + UsersOf(found) + ")";
+  return text.find(addition) == std::string::npos ? WithAddition(s, addition)
+                                                  : s;
 }
 
 Status OpenPaths::AddPathTo(const Status& s, const std::string& directory,

@@ -31,6 +31,14 @@ class FileSystem;
 // Directories are compared by CleanDirectoryName(), without the file system.
 class OpenPaths {
  public:
+  // The files by whose names an error can be about a directory. An open's
+  // errors about MANIFEST and WAL say enough, while an error of a job does not
+  // say that these share the device of a path.
+  enum class Files {
+    kOfPaths,  // SST, blob and delta files
+    kAll,      // all files directly in the directory
+  };
+
   // db_paths: those of the DB, see SanitizeOptions().
   explicit OpenPaths(const std::vector<DbPath>& db_paths);
   OpenPaths(const std::vector<DbPath>& db_paths,
@@ -38,6 +46,11 @@ class OpenPaths {
 
   // cf_paths: empty: the family has the paths of the DB.
   void AddFamily(const std::string& name, const std::vector<DbPath>& cf_paths);
+
+  // Adds a directory of other files. Errors call it by `what`, such as "the
+  // directory of WALs", unless it is a path of a column family.
+  // REQUIRES: AddFamily(), Names() and Create() are not called afterwards.
+  void AddOther(const std::string& directory, const std::string& what);
 
   // Returns true if there is more than one directory.
   bool AreSeveral() const { return directories_.size() > 1; }
@@ -52,7 +65,11 @@ class OpenPaths {
   // name, or the name of a file in it, is in the message. Returns s unchanged
   // if there is none, if the message says something of a path already, if the
   // error is about options, and without AreSeveral().
-  Status AddPathTo(const Status& s) const;
+  Status AddPathTo(const Status& s, Files files = Files::kOfPaths) const;
+
+  // Returns the directory, as CleanDirectoryName(), whose name, or the name of
+  // a file in it, is in the message; empty: none.
+  std::string DirectoryIn(const Status& s, Files files) const;
 
   // Returns s, which must be an error, with the path of this directory. Unlike
   // AddPathTo(), it does not need the name in the message, which not all file
@@ -69,9 +86,13 @@ class OpenPaths {
   struct Directory {
     std::string name;  // as it is spelled in the options
     std::vector<User> users;
+    std::string what;  // of AddOther(); empty: it was not called
   };
 
   void Add(const std::string& family, const std::vector<DbPath>& paths);
+  // Returns the entry of index_ for DirectoryIn(), or its end.
+  std::map<std::string, size_t>::const_iterator Find(const Status& s,
+                                                     Files files) const;
   // "path id 1 of column family default, ..."
   std::string UsersOf(const Directory& directory) const;
 

@@ -81,6 +81,53 @@ TEST(OpenPathsTest, NamesThePathOfADirectoryOrFile) {
   EXPECT_EQ(added("Path id 7 is missing: /db does not exist"), "");
 }
 
+// A job's errors may also be about MANIFEST and WALs.
+TEST(OpenPathsTest, NamesThePathOfAnyFile) {
+  constexpr OpenPaths::Files kAll = OpenPaths::Files::kAll;
+  OpenPaths paths(Paths({"/db", "/db/x"}));
+  paths.AddFamily("default", {});
+  paths.AddOther("/db/", "the directory of the database");
+  paths.AddOther("/wal/", "the directory of WALs");
+  const auto added = [&](const std::string& message) {
+    const std::string before = Status::IOError(message).ToString();
+    const std::string after =
+        paths.AddPathTo(Status::IOError(message), kAll).ToString();
+    EXPECT_EQ(after.substr(0, before.size()), before);
+    const std::string addition = after.substr(before.size());
+    // It is added once.
+    const Status complete = Status::IOError(message + addition);
+    EXPECT_EQ(paths.AddPathTo(complete, kAll).ToString(), complete.ToString());
+    return addition;
+  };
+  const auto directory = [&](const std::string& message) {
+    return paths.DirectoryIn(Status::IOError(message), kAll);
+  };
+  EXPECT_EQ(added("While fsync: /db/MANIFEST-000005: x"),
+            " (/db is path id 0 of column family default)");
+  EXPECT_EQ(directory("While fsync: /db/MANIFEST-000005: x"), "/db");
+  EXPECT_EQ(added("While appending to file: /wal/000012.log: x"),
+            " (/wal/ is the directory of WALs)");
+  EXPECT_EQ(directory("While appending to file: /wal/000012.log: x"), "/wal");
+  EXPECT_EQ(directory("While open a file: /db/x/000012.sst: x"), "/db/x");
+  EXPECT_EQ(directory("While fsync: /db/x: Input/output error"), "/db/x");
+  OpenPaths elsewhere(Paths({"/db"}));
+  elsewhere.AddFamily("default", Paths({"/fast", "/slow"}));
+  elsewhere.AddOther("/db", "the directory of the database");
+  EXPECT_EQ(
+      elsewhere.AddPathTo(Status::IOError("/db/CURRENT"), kAll).ToString(),
+      "IO error: /db/CURRENT (/db is the directory of the database)");
+  for (const char* other :
+       {"at /db/archive/000012.log", "at /dbx/000012.log", "at /other/wal",
+        "at /other/wal/000012.log", "injected", ""}) {
+    EXPECT_EQ(added(other), "") << other;
+    EXPECT_EQ(directory(other), "") << other;
+  }
+  EXPECT_EQ(paths.DirectoryIn(Status::IOError(), kAll), "");
+  EXPECT_EQ(paths.DirectoryIn(Status::IOError("at /db/000012.log"),
+                              OpenPaths::Files::kOfPaths),
+            "");
+}
+
 TEST(OpenPathsTest, KeepsTheKindOfError) {
   const OpenPaths paths(Paths({"/a", "/b"}));
   const auto add = [&](const Status& s) { return paths.AddPathTo(s); };

@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdarg>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -14,7 +13,6 @@
 #include <future>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +24,7 @@
 #include "rocksdb/listener.h"
 #include "rocksdb/sst_file_manager.h"
 #include "test_util/strata/impatient_clock_test_util.h"
+#include "test_util/strata/line_logger_test_util.h"
 #include "test_util/strata/small_devices_fs_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/strata/test_threads_test_util.h"
@@ -35,36 +34,6 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 constexpr uint64_t kPlenty = uint64_t{1} << 30;
-
-// Keeps the lines of LOG. They do not go to the device of the DB.
-class LineLogger : public Logger {
- public:
-  LineLogger() : Logger(InfoLogLevel::INFO_LEVEL) {}
-
-  using Logger::Logv;
-  void Logv(const char* format, va_list ap) override {
-    char line[4096];
-    vsnprintf(line, sizeof(line), format, ap);
-    const std::lock_guard<std::mutex> lock(mutex_);
-    lines_.emplace_back(line);
-  }
-  // Returns true if there is a line with both texts.
-  bool Has(const std::string& first, const std::string& second) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (const std::string& line : lines_) {
-      const size_t begin = line.find(first);
-      if (begin != std::string::npos &&
-          line.find(second, begin) != std::string::npos) {
-        return true;
-      }
-    }
-    return false;
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::string> lines_;
-};
 
 // Forbids automatic recoveries.
 class RecoveryVeto : public EventListener {

@@ -56,9 +56,10 @@ struct MigratePathsProgress;
 // db_strata_blob_checksums.cc, db_strata_delta_checksums.cc,
 // db_strata_wal_buffer.cc, db_strata_recovered_wals.cc, db_strata_resume.cc,
 // db_strata_quarantine.cc, db_strata_flush_order.cc, db_strata_paths.cc,
-// db_strata_path_migration.cc, db_strata_space.cc, db_strata_dropped_family.cc,
-// db_strata_background_jobs.cc and db_strata_write_groups.cc. The background
-// jobs are classes of their own: background_*.h.
+// db_strata_path_migration.cc, db_strata_space.cc, db_strata_path_faults.cc,
+// db_strata_dropped_family.cc, db_strata_background_jobs.cc and
+// db_strata_write_groups.cc. The background jobs are classes of their own:
+// background_*.h.
 //
 // Thread-safety. "mutex" is DBImpl's. A declaration says whether its function
 // is called with the mutex held, and whether it may release it meanwhile:
@@ -404,13 +405,38 @@ class DBStrata {
   // Held.
   void ForgetFailedOutputs();
   // Ends that, and waits for a recovery that is under way. Returns true if the
-  // DB was to recover. Not held.
+  // DB was to recover. The same for what NotePathFault() has begun, which is no
+  // recovery. Not held.
   bool CancelSpaceRecovery();
   // Reserves what the compaction writes until it is destroyed. Returns false,
   // and reserves nothing, if the DB has had no space (bg_error) and the output
   // paths lack room. Held. REQUIRES: has_several_paths()
   bool ReserveSpace(Compaction* compaction, const Status& bg_error,
                     LogBuffer* log_buffer);
+
+  // ---- Devices of a DB with several paths that are lost or read-only.
+
+  // Called for each background error, before its severity is decided. If the
+  // error is about a file of one of several paths, of the MANIFEST or of a WAL,
+  // adds the path to its message. If it may be that of a device that can come
+  // back, makes it retryable, and has the directory watched: automatic
+  // compactions to it wait. Returns true if the error was not retryable
+  // before: it is a hard error then, unless it is that of a compaction, which
+  // is tried again. Held.
+  // is_wal: the error may have lost bytes of a WAL.
+  bool NotePathFault(BackgroundErrorReason reason, bool is_wal,
+                     IOStatus* error);
+  // Adds the path to the message of a job's I/O error, for its caller. Held.
+  // REQUIRES: !s->ok()
+  void AddPathToJobError(Status* s) const;
+  // Returns the background error if a directory that flushes, MANIFEST or WALs
+  // need is watched, and does not work yet. A recovery would fail, after much
+  // more work. Released.
+  Status ProbePathsBeforeRecovery();
+  // Notes that an obsolete file could not be deleted: all obsolete files are
+  // looked for again when files can be made in its directory. Not held.
+  // s: of the deletion.
+  void NoteDeletion(const std::string& file_name, const Status& s);
 
   // ---- The rest.
 
@@ -488,6 +514,7 @@ class DBStrata {
   class ManualBlobGc;
   class PathMigrationHost;
   class SpaceRecoveryClient;
+  class PathProbeClient;
 
   std::unique_ptr<FlushOrderGate::Host> NewFlushOrderHost();
   std::unique_ptr<BackgroundJobScheduler::Host> NewBackgroundJobHost();
@@ -634,6 +661,20 @@ class DBStrata {
   // Returns NoSpace if the outputs of a compaction have no room. Held.
   Status CheckOutputRoom(const SpaceReservations::Bytes& outputs);
 
+  // Returns the directories of all column families, and, if these are several,
+  // the directories that MANIFEST and WALs are in. Held.
+  OpenPaths AllDirectories() const;
+  // Returns the directory in whose device the cause of the error may be; empty:
+  // none. Held.
+  std::string FaultyDirectory(const OpenPaths& paths, const Status& error);
+  // Has the directory watched until files can be made there. Held.
+  void WatchPath(const std::string& directory, const Status& error);
+  // Tries to make files in those directories that are watched, and stops
+  // watching those in which this works. Returns the first error. Not held.
+  Status ProbePaths(const std::vector<std::string>& directories);
+  // Goes on with what has waited for a directory. Not held.
+  void ContinueAfterPathFault();
+
   DBImpl* const db_;
 
   ImplicitSnapshotRegistry shared_read_bounds_{
@@ -668,6 +709,9 @@ class DBStrata {
   // one of them found no space.
   std::map<uint32_t, SpaceReservations::Bytes> failed_outputs_;
   std::unique_ptr<SpaceRecovery::Client> space_recovery_client_;
+  std::unique_ptr<SpaceRecovery::Client> path_probe_client_;
+  // NoteDeletion() was called since the last search for all obsolete files.
+  bool has_undeleted_files_ = false;
 
   // Outlives the files of DBImpl::logs_.
   std::unique_ptr<WalBuffer> wal_buffer_;

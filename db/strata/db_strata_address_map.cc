@@ -414,7 +414,9 @@ void DBStrata::SettleCompaction(ColumnFamilyData* cfd, CompactionJob* job,
   db_->bg_cv_.SignalAll();
   SetBlobGcDue();
   if (!s.ok()) {
-    db_->error_handler_.SetBGError(s, BackgroundErrorReason::kCompaction);
+    // Another attempt of the compaction would not mend the map.
+    db_->error_handler_.SetBGError(Status(s, Status::Severity::kFatalError),
+                                   BackgroundErrorReason::kCompaction);
   }
   DropEmptyBlobFiles(cfd, Env::IOActivity::kCompaction, sv_context);
   ScheduleMapRemovals(cfd);
@@ -566,7 +568,9 @@ void DBStrata::SettleFileRemoval(MappedFileRemoval* removal, bool committed) {
                                      BackgroundErrorReason::kManifestWrite);
     }
     if (!s.ok()) {
-      db_->error_handler_.SetBGError(s, BackgroundErrorReason::kManifestWrite);
+      // A recovery would not mend the map.
+      db_->error_handler_.SetBGError(Status(s, Status::Severity::kFatalError),
+                                     BackgroundErrorReason::kManifestWrite);
     }
   }
 }

@@ -19,6 +19,7 @@
 #include "db/strata/db_strata.h"
 #include "db/version_set.h"
 #include "file/sst_file_manager_impl.h"
+#include "file/strata/path_faults.h"
 #include "file/strata/space_needs.h"
 #include "file/strata/space_recovery.h"
 #include "file/strata/space_reservations.h"
@@ -197,13 +198,18 @@ bool DBStrata::StartSpaceRecovery(const Status& error) {
 
 bool DBStrata::CancelSpaceRecovery() {
   SpaceRecovery::Client* client = nullptr;
+  SpaceRecovery::Client* probe = nullptr;
   {
     InstrumentedMutexLock lock(&db_->mutex_);
     client = space_recovery_client_.get();
+    probe = path_probe_client_.get();
   }
-  return client != nullptr && ManagerOf(db_->immutable_db_options_)
-                                  ->space_recovery()
-                                  ->Cancel(client);
+  SstFileManagerImpl* const manager = ManagerOf(db_->immutable_db_options_);
+  if (probe != nullptr) {
+    manager->space_recovery()->Cancel(probe);
+    manager->path_faults()->RemoveAll(this);
+  }
+  return client != nullptr && manager->space_recovery()->Cancel(client);
 }
 
 uint64_t DBStrata::AddRecoveryNeeds(const Status& error, SpaceNeeds* needs) {

@@ -45,6 +45,13 @@ class SpaceNeeds {
     Of(directory).is_required = true;
   }
 
+  // Returns true if Require() was called for the directory.
+  // directory: a clean name.
+  bool IsRequired(const std::string& directory) const {
+    const auto need = needs_.find(directory);
+    return need != needs_.end() && need->second.is_required;
+  }
+
   // Returns NoSpace if a device lacks room. The message names the directories,
   // the free bytes and the needed bytes of each such device. Returns another
   // error if the free bytes of a required directory cannot be read. A directory

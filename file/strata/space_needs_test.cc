@@ -64,6 +64,15 @@ class SpaceNeedsTest : public testing::Test {
   std::set<std::string> known_;
 };
 
+TEST_F(SpaceNeedsTest, KnowsTheRequiredDirectories) {
+  SpaceNeeds needs;
+  needs.Write("/a", 1);
+  needs.Require("/b/");
+  EXPECT_FALSE(needs.IsRequired("/a"));
+  EXPECT_TRUE(needs.IsRequired("/b"));
+  EXPECT_FALSE(needs.IsRequired("/c"));
+}
+
 TEST_F(SpaceNeedsTest, NothingIsNeededAtFirst) {
   EXPECT_EQ(Shortage(), "");
   EXPECT_TRUE(needs_.IsSupported(&fs_));

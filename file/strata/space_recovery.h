@@ -16,7 +16,8 @@ class SystemClock;
 
 // Recovers databases with several paths from a lack of space, and tries until
 // there is room. Each SstFileManager has one SpaceRecovery. The SstFileManager
-// itself recovers databases with one path.
+// itself recovers databases with one path. A client may also wait for another
+// reason: for devices that are lost or read-only.
 //
 // A database is tried when it begins to wait, when it asks for it, and then
 // every five seconds. One thread tries the databases, one at a time, so that no

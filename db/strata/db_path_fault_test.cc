@@ -1,0 +1,713 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// Databases with several paths, the device of one of which becomes read-only or
+// is lost while the database runs: what a user is told, what goes on meanwhile,
+// and how the database goes on when the device is back.
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/db_test_util.h"
+#include "db/path_layout/directory_names.h"
+#include "env/composite_env_wrapper.h"
+#include "file/sst_file_manager_impl.h"
+#include "file/strata/path_faults.h"
+#include "port/stack_trace.h"
+#include "rocksdb/listener.h"
+#include "rocksdb/sst_file_manager.h"
+#include "rocksdb/utilities/checkpoint.h"
+#include "rocksdb/utilities/path_migration.h"
+#include "test_util/strata/failing_devices_fs_test_util.h"
+#include "test_util/strata/impatient_clock_test_util.h"
+#include "test_util/strata/line_logger_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
+#include "test_util/strata/test_threads_test_util.h"
+#include "utilities/merge_operators.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+using Fault = FailingDevicesFS::Fault;
+
+// Returns what the error of an operation says of the fault.
+std::string TextOf(Fault fault) {
+  switch (fault) {
+    case Fault::kReadOnly:
+      return "Read-only file system";
+    case Fault::kMissing:
+      return "No such file or directory";
+    default:
+      return "Input/output error";
+  }
+}
+
+// Counts compactions by output level.
+class CompactionCounter : public EventListener {
+ public:
+  void OnCompactionBegin(DB* /*db*/, const CompactionJobInfo& info) override {
+    ++begun[info.output_level];
+  }
+  std::atomic<int> begun[8] = {};
+};
+
+}  // namespace
+
+class DBPathFaultTest : public DBTestBase {
+ protected:
+  DBPathFaultTest() : DBTestBase("db_path_fault_test", /*env_do_fsync=*/false) {
+    Close();
+    last_options_ = Options();
+    last_options_.env = env_;
+    EXPECT_OK(DestroyDB(dbname_, last_options_));
+    fast_ = dbname_ + "_fast";
+    slow_ = dbname_ + "_slow";
+    fs_ = std::make_shared<FailingDevicesFS>(env_->GetFileSystem());
+    fs_->SetFault(slow_, Fault::kNone);
+    device_env_ = std::make_unique<CompositeEnvWrapper>(
+        env_, fs_, std::make_shared<ImpatientClock>(SystemClock::Default()));
+    EnableCallBack("SpaceRecovery::TryOne:Tried", [](void* retry_micros) {
+      *static_cast<uint64_t*>(retry_micros) = 1000;
+    });
+    EnableCallBack("DBImpl::ResumeImpl:Start",
+                   [this](void*) { ++num_resumes_; });
+    options_ = CurrentOptions();
+    options_.env = device_env_.get();
+    options_.create_if_missing = true;
+    options_.info_log = logger_;
+    options_.compression = kNoCompression;
+    options_.write_buffer_size = 1 << 20;
+    options_.num_levels = 4;
+    options_.level_compaction_dynamic_level_bytes = false;
+    options_.disable_auto_compactions = true;
+    options_.level0_slowdown_writes_trigger = 100;
+    options_.level0_stop_writes_trigger = 100;
+    options_.enable_blob_files = true;
+    options_.min_blob_size = 100;
+    options_.bgerror_resume_retry_interval = 1000;
+    options_.sst_file_manager.reset(NewSstFileManager(device_env_.get()));
+    UseLayout({0}, {1});
+  }
+
+  ~DBPathFaultTest() override {
+    fs_->ClearFaults();
+    Close();
+    DisableCallBacks();
+    options_ = Options();
+    last_options_ = Options();
+    last_options_.env = env_;
+    for (const std::string& directory : {fast_, slow_}) {
+      EXPECT_OK(DestroyDir(env_, directory));
+    }
+  }
+
+  void UseLayout(const std::vector<uint32_t>& sst_ids,
+                 const std::vector<uint32_t>& blob_ids) {
+    options_.cf_paths = {{fast_, 0}, {slow_, 0}};
+    options_.level_sst_path_ids = sst_ids;
+    options_.level_blob_path_ids = blob_ids;
+  }
+  void CompactTwoFiles() {
+    options_.disable_auto_compactions = false;
+    options_.level0_file_num_compaction_trigger = 2;
+  }
+
+  // Opens a new DB.
+  void Open() {
+    fs_->ClearFaults();
+    Destroy(last_options_);
+    for (const std::string& directory : {fast_, slow_}) {
+      ASSERT_OK(DestroyDir(env_, directory));
+    }
+    Reopen(options_);
+  }
+
+  PathFaults* Faults() {
+    return static_cast<SstFileManagerImpl*>(options_.sst_file_manager.get())
+        ->path_faults();
+  }
+  bool IsWatched(const std::string& directory) {
+    return Faults()->Has(CleanDirectoryName(/*fs=*/nullptr, directory));
+  }
+
+  static std::string ValueOf(int number) {
+    return Key(number) + std::string(1000, 'v');
+  }
+  void PutValues(int begin, int end) {
+    for (int i = begin; i < end; ++i) {
+      ASSERT_OK(Put(Key(i), ValueOf(i)));
+    }
+  }
+  void ExpectValues(int begin, int end) {
+    for (int i = begin; i < end; ++i) {
+      EXPECT_EQ(Get(Key(i)), ValueOf(i));
+    }
+  }
+
+  Status BgError() { return dbfull()->TEST_GetBGError(); }
+  void ExpectRecovery() {
+    ASSERT_TRUE(WaitUntil([&] { return BgError().ok(); }));
+  }
+  // Waits until operations on the device have failed that were not there yet.
+  void WaitForFailures(const std::string& directory) {
+    const uint64_t before = fs_->NumFailed(directory);
+    ASSERT_TRUE(
+        WaitUntil([&] { return fs_->NumFailed(directory) >= before + 3; }));
+  }
+
+  // Checks that the error says which file, path and column family it is about.
+  void ExpectPathInError(const Status& s, const std::string& directory,
+                         uint32_t path_id, Fault fault) {
+    const std::string text = s.ToString();
+    EXPECT_TRUE(s.IsIOError()) << text;
+    EXPECT_NE(text.find(directory + "/"), std::string::npos) << text;
+    EXPECT_NE(text.find(TextOf(fault)), std::string::npos) << text;
+    const std::string path = "(" + directory + " is path id " +
+                             std::to_string(path_id) +
+                             " of column family default)";
+    const size_t begin = text.find(path);
+    EXPECT_NE(begin, std::string::npos) << text;
+    EXPECT_EQ(text.find(path, begin + 1), std::string::npos) << text;
+  }
+
+  // Returns the number of files in the directory, whether its device works or
+  // not.
+  size_t NumFiles(const std::string& directory, const std::string& suffix) {
+    std::vector<std::string> names;
+    EXPECT_OK(env_->GetChildren(directory, &names));
+    size_t count = 0;
+    for (const std::string& name : names) {
+      count += name.ends_with(suffix) ? 1 : 0;
+    }
+    return count;
+  }
+
+  // Closes the DB. If this takes 20 seconds, it never ends, and neither would
+  // the test.
+  void CloseInTime() {
+    std::future<Status> closed =
+        std::async(std::launch::async, [this] { return db_->Close(); });
+    if (closed.wait_for(std::chrono::seconds(20)) !=
+        std::future_status::ready) {
+      fprintf(stderr, "Close() does not return\n");
+      abort();
+    }
+    closed.get().PermitUncheckedError();
+  }
+
+  std::string fast_;
+  std::string slow_;
+  std::shared_ptr<FailingDevicesFS> fs_;
+  std::unique_ptr<Env> device_env_;
+  const std::shared_ptr<LineLogger> logger_ = std::make_shared<LineLogger>();
+  Options options_;
+  std::atomic<int> num_resumes_{0};
+};
+
+TEST_F(DBPathFaultTest, FlushStopsWritesUntilTheDeviceIsBack) {
+  for (const Fault fault : {Fault::kReadOnly, Fault::kLost, Fault::kMissing}) {
+    SCOPED_TRACE(TextOf(fault));
+    Open();
+    PutValues(0, 10);
+    const size_t told =
+        logger_->Count("The device of " + slow_ + " has failed: IO error");
+    const int num_resumes = num_resumes_;
+    fs_->SetFault(slow_, fault);
+    const Status s = Flush();
+    ExpectPathInError(s, slow_, 1, fault);
+    EXPECT_EQ(s.severity(), Status::Severity::kHardError);
+    ExpectPathInError(BgError(), slow_, 1, fault);
+    ExpectPathInError(Put("refused", "value"), slow_, 1, fault);
+    EXPECT_TRUE(logger_->Has("Background IO error IO error: ",
+                             "(" + slow_ + " is path id 1 of column family "));
+    // The DB is to recover by itself.
+    EXPECT_TRUE(db_->Resume().IsBusy());
+    ExpectValues(0, 10);
+
+    // Only a small file is tried meanwhile.
+    WaitForFailures(slow_);
+    EXPECT_EQ(num_resumes_, num_resumes);
+    EXPECT_EQ(
+        logger_->Count("The device of " + slow_ + " has failed: IO error"),
+        told + 1);
+    EXPECT_FALSE(BgError().ok());
+
+    fs_->SetFault(slow_, Fault::kNone);
+    ExpectRecovery();
+    EXPECT_FALSE(IsWatched(slow_));
+    EXPECT_TRUE(logger_->Has("Files can be made in " + slow_ + " again"));
+    ASSERT_OK(Put("accepted", "value"));
+    ASSERT_OK(Flush());
+    EXPECT_EQ(NumFiles(slow_, ".dbtmp"), 0);
+    ExpectValues(0, 10);
+    Reopen(options_);
+    ExpectValues(0, 10);
+    EXPECT_EQ(Get("refused"), "NOT_FOUND");
+    EXPECT_EQ(Get("accepted"), "value");
+  }
+}
+
+TEST_F(DBPathFaultTest, ResumeByHandWorksWhenTheDeviceIsBack) {
+  options_.max_bgerror_resume_count = 0;
+  for (const Fault fault : {Fault::kReadOnly, Fault::kLost}) {
+    SCOPED_TRACE(TextOf(fault));
+    Open();
+    PutValues(0, 10);
+    fs_->SetFault(slow_, fault);
+    ExpectPathInError(Flush(), slow_, 1, fault);
+    EXPECT_FALSE(dbfull()->TEST_IsRecoveryInProgress());
+    EXPECT_NOK(db_->Resume());
+    EXPECT_EQ(BgError().severity(), Status::Severity::kHardError);
+    ExpectPathInError(Put("refused", "value"), slow_, 1, fault);
+
+    fs_->SetFault(slow_, Fault::kNone);
+    ASSERT_TRUE(WaitUntil([&] { return !IsWatched(slow_); }));
+    EXPECT_NOK(BgError());
+    ASSERT_OK(db_->Resume());
+    ASSERT_OK(Put("accepted", "value"));
+    ASSERT_OK(Flush());
+    ExpectValues(0, 10);
+  }
+}
+
+// Without an SstFileManager of the application the DB has one of its own.
+TEST_F(DBPathFaultTest, RecoversWithoutAnSstFileManager) {
+  options_.sst_file_manager.reset();
+  Open();
+  PutValues(0, 10);
+  fs_->SetFault(slow_, Fault::kReadOnly);
+  ExpectPathInError(Flush(), slow_, 1, Fault::kReadOnly);
+  WaitForFailures(slow_);
+  fs_->SetFault(slow_, Fault::kNone);
+  ExpectRecovery();
+  ASSERT_OK(Flush());
+  ExpectValues(0, 10);
+}
+
+TEST_F(DBPathFaultTest, LayoutWithoutTheDeviceLetsTheDbRecover) {
+  Open();
+  PutValues(0, 10);
+  fs_->SetFault(slow_, Fault::kLost);
+  ExpectPathInError(Flush(), slow_, 1, Fault::kLost);
+  WaitForFailures(slow_);
+  ASSERT_OK(db_->SetOptions({{"level_blob_path_ids", "0"}}));
+  ExpectRecovery();
+  PutValues(10, 20);
+  ASSERT_OK(Flush());
+  ExpectValues(0, 20);
+  EXPECT_TRUE(IsWatched(slow_));
+}
+
+TEST_F(DBPathFaultTest, AtomicFlushStopsWritesUntilTheDeviceIsBack) {
+  options_.atomic_flush = true;
+  Open();
+  PutValues(0, 10);
+  fs_->SetFault(slow_, Fault::kReadOnly);
+  ExpectPathInError(Flush(), slow_, 1, Fault::kReadOnly);
+  fs_->SetFault(slow_, Fault::kNone);
+  ExpectRecovery();
+  ASSERT_OK(Flush());
+  ExpectValues(0, 10);
+}
+
+// WALs and MANIFEST are on the device.
+TEST_F(DBPathFaultTest, DirectoryOfTheDatabaseComesBack) {
+  for (const Fault fault : {Fault::kReadOnly, Fault::kLost}) {
+    for (const bool has_wal : {true, false}) {
+      SCOPED_TRACE(TextOf(fault) + (has_wal ? ", WAL" : ", MANIFEST"));
+      options_.wal_dir = has_wal ? "" : fast_;
+      Open();
+      PutValues(0, 10);
+      fs_->SetFault(dbname_, fault);
+      if (has_wal) {
+        EXPECT_NOK(Put("refused", "value"));
+      } else {
+        EXPECT_NOK(Flush());
+      }
+      const Status s = Put("refused", "value");
+      const std::string text = s.ToString();
+      EXPECT_TRUE(s.IsIOError()) << text;
+      EXPECT_NE(text.find(dbname_ + "/"), std::string::npos) << text;
+      EXPECT_NE(text.find("(" + dbname_ + " is the directory of the database)"),
+                std::string::npos)
+          << text;
+      EXPECT_EQ(BgError().severity(), Status::Severity::kHardError);
+      ExpectValues(0, 10);
+
+      fs_->SetFault(dbname_, Fault::kNone);
+      ExpectRecovery();
+      PutValues(20, 30);
+      Reopen(options_);
+      ExpectValues(0, 10);
+      ExpectValues(20, 30);
+      EXPECT_EQ(Get("refused"), "NOT_FOUND");
+    }
+  }
+}
+
+// Prepared transactions are in the WAL alone.
+TEST_F(DBPathFaultTest, ErrorOfTheWalStaysFatalWithTransactions) {
+  options_.allow_2pc = true;
+  Open();
+  PutValues(0, 10);
+  fs_->SetFault(slow_, Fault::kReadOnly);
+  ExpectPathInError(Flush(), slow_, 1, Fault::kReadOnly);
+  fs_->SetFault(slow_, Fault::kNone);
+  ExpectRecovery();
+
+  fs_->SetFault(dbname_, Fault::kLost);
+  EXPECT_NOK(Put("refused", "value"));
+  fs_->SetFault(dbname_, Fault::kNone);
+  EXPECT_EQ(BgError().severity(), Status::Severity::kFatalError);
+  EXPECT_NOK(db_->Resume());
+  Reopen(options_);
+  ExpectValues(0, 10);
+}
+
+// A compaction that fails because of a deep level's path loses nothing.
+TEST_F(DBPathFaultTest, WritesGoOnIfCompactionsFail) {
+  UseLayout({0, 1}, {0, 1});
+  CompactTwoFiles();
+  for (const Fault fault : {Fault::kReadOnly, Fault::kLost, Fault::kMissing}) {
+    SCOPED_TRACE(TextOf(fault));
+    const auto counter = std::make_shared<CompactionCounter>();
+    options_.listeners = {counter};
+    Open();
+    fs_->SetFault(slow_, fault);
+    PutValues(0, 40);
+    ASSERT_OK(Flush());
+    PutValues(40, 80);
+    ASSERT_OK(Flush());
+    ASSERT_TRUE(WaitUntil([&] { return IsWatched(slow_); }));
+    EXPECT_TRUE(
+        logger_->Has("Compaction error: IO error: ",
+                     "(" + slow_ + " is path id 1 of column family default)"));
+
+    // Writes, flushes and reads go on, and the compaction waits.
+    for (int i = 1; i <= 3; ++i) {
+      PutValues(100 * i, 100 * i + 20);
+      ASSERT_OK(Flush());
+      ASSERT_OK(dbfull()->TEST_WaitForCompact());
+    }
+    WaitForFailures(slow_);
+    EXPECT_OK(BgError());
+    EXPECT_EQ(counter->begun[1], 1);
+    EXPECT_EQ(NumTableFilesAtLevel(1), 0);
+    ExpectValues(0, 80);
+    ExpectValues(300, 320);
+    // One by hand is tried, and its caller gets the error.
+    CompactRangeOptions by_hand;
+    ExpectPathInError(db_->CompactRange(by_hand, nullptr, nullptr), slow_, 1,
+                      fault);
+    EXPECT_OK(BgError());
+
+    fs_->SetFault(slow_, Fault::kNone);
+    ASSERT_TRUE(WaitUntil([&] { return NumTableFilesAtLevel(1) > 0; }));
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+    EXPECT_FALSE(IsWatched(slow_));
+    EXPECT_EQ(NumFiles(slow_, ".dbtmp"), 0);
+    ExpectValues(0, 80);
+    Reopen(options_);
+    ExpectValues(0, 80);
+    ExpectValues(300, 320);
+  }
+}
+
+// Level 1 has the higher score, and could keep level 0 from its turn.
+TEST_F(DBPathFaultTest, CompactionsOnOtherDevicesGoOn) {
+  UseLayout({0, 0, 1}, {});
+  CompactTwoFiles();
+  options_.enable_blob_files = false;
+  options_.max_background_jobs = 1;
+  options_.max_bytes_for_level_base = 20 << 10;
+  options_.target_file_size_base = 10 << 20;
+  Open();
+  fs_->SetFault(slow_, Fault::kReadOnly);
+  for (int i = 0; i < 2; ++i) {
+    PutValues(0, 40);
+    ASSERT_OK(Flush());
+  }
+  // The output of the first compaction is too large for level 1.
+  ASSERT_TRUE(WaitUntil([&] { return IsWatched(slow_); }));
+  for (int i = 0; i < 3; ++i) {
+    PutValues(40 * i, 40 * i + 40);
+    ASSERT_OK(Flush());
+    PutValues(40 * i, 40 * i + 40);
+    ASSERT_OK(Flush());
+    ASSERT_TRUE(WaitUntil([&] { return NumTableFilesAtLevel(0) < 2; }));
+  }
+  EXPECT_EQ(NumTableFilesAtLevel(2), 0);
+  EXPECT_OK(BgError());
+  ExpectValues(0, 120);
+
+  fs_->SetFault(slow_, Fault::kNone);
+  ASSERT_TRUE(WaitUntil([&] { return NumTableFilesAtLevel(2) > 0; }));
+  ExpectValues(0, 120);
+}
+
+TEST_F(DBPathFaultTest, FilesThatCompactFilesCannotWriteNameThePath) {
+  UseLayout({0, 1}, {0, 1});
+  Open();
+  PutValues(0, 10);
+  ASSERT_OK(Flush());
+  std::vector<LiveFileMetaData> live_files;
+  db_->GetLiveFilesMetaData(&live_files);
+  ASSERT_EQ(live_files.size(), 1);
+  fs_->SetFault(slow_, Fault::kReadOnly);
+  ExpectPathInError(
+      db_->CompactFiles(CompactionOptions(), {live_files[0].name}, 1), slow_, 1,
+      Fault::kReadOnly);
+  EXPECT_OK(BgError());
+  fs_->SetFault(slow_, Fault::kNone);
+  ASSERT_OK(db_->CompactFiles(CompactionOptions(), {live_files[0].name}, 1));
+  ExpectValues(0, 10);
+}
+
+// One file that is missing does not come back with its device.
+TEST_F(DBPathFaultTest, MissingFileOfAWorkingDeviceIsFatal) {
+  Open();
+  PutValues(0, 10);
+  ASSERT_OK(Flush());
+  std::vector<LiveFileMetaData> live_files;
+  db_->GetLiveFilesMetaData(&live_files);
+  ASSERT_EQ(live_files.size(), 1);
+  fs_->SetFault(fast_ + live_files[0].name, Fault::kMissing);
+  CompactRangeOptions forced;
+  forced.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+  ExpectPathInError(db_->CompactRange(forced, nullptr, nullptr), fast_, 0,
+                    Fault::kMissing);
+  EXPECT_EQ(BgError().severity(), Status::Severity::kFatalError);
+  EXPECT_FALSE(IsWatched(fast_));
+}
+
+TEST_F(DBPathFaultTest, ReadsFailThatNeedTheDevice) {
+  for (const Fault fault : {Fault::kLost, Fault::kMissing}) {
+    SCOPED_TRACE(TextOf(fault));
+    Open();
+    // Small values stay with their keys on the fast path.
+    ASSERT_OK(Put("a1", "small"));
+    ASSERT_OK(Put("a2", "small"));
+    PutValues(0, 10);
+    ASSERT_OK(Flush());
+    EXPECT_EQ(Get("a1"), "small");
+    fs_->SetFault(slow_, fault);
+
+    EXPECT_EQ(Get("a1"), "small");
+    std::string value;
+    const Status s = db_->Get(ReadOptions(), Key(3), &value);
+    EXPECT_TRUE(s.IsIOError()) << s.ToString();
+    EXPECT_NE(s.ToString().find(slow_ + "/"), std::string::npos)
+        << s.ToString();
+    std::vector<std::string> values;
+    const std::vector<Status> statuses =
+        db_->MultiGet(ReadOptions(), {"a1", Key(4), "a2"}, &values);
+    EXPECT_OK(statuses[0]);
+    EXPECT_TRUE(statuses[1].IsIOError()) << statuses[1].ToString();
+    EXPECT_OK(statuses[2]);
+    {
+      const std::unique_ptr<Iterator> it(db_->NewIterator(ReadOptions()));
+      it->Seek("a");
+      ASSERT_TRUE(it->Valid());
+      EXPECT_EQ(it->value(), "small");
+      it->Next();
+      ASSERT_TRUE(it->Valid());
+      EXPECT_EQ(it->key(), "a2");
+    }
+    // Reads are no jobs, so writes go on.
+    EXPECT_OK(BgError());
+    ASSERT_OK(Put("a3", "small"));
+
+    fs_->SetFault(slow_, Fault::kNone);
+    ExpectValues(0, 10);
+  }
+}
+
+TEST_F(DBPathFaultTest, ObsoleteFilesAreDeletedWhenTheDeviceIsBack) {
+  for (const Fault fault : {Fault::kReadOnly, Fault::kLost, Fault::kMissing}) {
+    SCOPED_TRACE(TextOf(fault));
+    Open();
+    PutValues(0, 10);
+    ASSERT_OK(Flush());
+    ASSERT_EQ(NumFiles(slow_, ".blob"), 1);
+    for (int i = 0; i < 10; ++i) {
+      ASSERT_OK(Delete(Key(i)));
+    }
+    ASSERT_OK(Flush());
+    fs_->SetFault(slow_, fault);
+    ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+    ASSERT_TRUE(WaitUntil([&] { return IsWatched(slow_); }));
+    WaitForFailures(slow_);
+    EXPECT_EQ(NumFiles(slow_, ".blob"), 1);
+    EXPECT_OK(BgError());
+    // Flushes without large values do not need the device.
+    ASSERT_OK(Put("a1", "small"));
+    ASSERT_OK(Flush());
+
+    fs_->SetFault(slow_, Fault::kNone);
+    ASSERT_TRUE(WaitUntil([&] { return NumFiles(slow_, ".blob") == 0; }));
+    EXPECT_EQ(Get("a1"), "small");
+  }
+}
+
+TEST_F(DBPathFaultTest, CollectionOfBlobGarbageIsTriedAgain) {
+  options_.enable_blob_address_map = true;
+  options_.blob_gc_space_amp_limit = 0;
+  Open();
+  PutValues(0, 20);
+  ASSERT_OK(Flush());
+  for (int i = 0; i < 20; i += 2) {
+    ASSERT_OK(Put(Key(i), ValueOf(i)));
+  }
+  ASSERT_OK(Flush());
+  fs_->SetFault(slow_, Fault::kReadOnly);
+  const Status s = db_->CollectBlobGarbage(CollectBlobGarbageOptions());
+  EXPECT_TRUE(s.IsIOError()) << s.ToString();
+  EXPECT_NE(s.ToString().find(slow_ + "/"), std::string::npos) << s.ToString();
+  EXPECT_OK(BgError());
+  EXPECT_TRUE(logger_->Has("Background IO error IO error: ",
+                           "(" + slow_ + " is path id 1 of column family "));
+  ASSERT_OK(Put("a1", "small"));
+  ASSERT_OK(Flush());
+  ExpectValues(0, 20);
+
+  fs_->SetFault(slow_, Fault::kNone);
+  ASSERT_OK(db_->CollectBlobGarbage(CollectBlobGarbageOptions()));
+  ExpectValues(0, 20);
+  Reopen(options_);
+  ExpectValues(0, 20);
+}
+
+TEST_F(DBPathFaultTest, CollectionOfDeltaFilesIsTriedAgain) {
+  UseLayout({0}, {});
+  options_.enable_blob_files = false;
+  options_.merge_operator = MergeOperators::CreateStringAppendOperator();
+  options_.enable_delta_separation = true;
+  options_.delta_sorted_path_id = 1;
+  Open();
+  ASSERT_OK(Merge("a", "1"));
+  ASSERT_OK(Merge("b", "1"));
+  ASSERT_OK(Flush());
+  fs_->SetFault(slow_, Fault::kReadOnly);
+  const Status s = db_->CompactRange(CompactRangeOptions(), nullptr, nullptr);
+  EXPECT_TRUE(s.IsIOError()) << s.ToString();
+  EXPECT_OK(BgError());
+  EXPECT_TRUE(IsWatched(slow_));
+  // Recent delta files are on the other path.
+  ASSERT_OK(Merge("a", "2"));
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Get("a"), "1,2");
+
+  fs_->SetFault(slow_, Fault::kNone);
+  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+  EXPECT_GT(NumFiles(slow_, ".delta"), 0);
+  EXPECT_EQ(Get("a"), "1,2");
+  EXPECT_EQ(Get("b"), "1");
+}
+
+TEST_F(DBPathFaultTest, CheckpointFailsAlone) {
+  Open();
+  PutValues(0, 10);
+  ASSERT_OK(Flush());
+  Checkpoint* created = nullptr;
+  ASSERT_OK(Checkpoint::Create(db_.get(), &created));
+  const std::unique_ptr<Checkpoint> checkpoint(created);
+  const std::string copy = dbname_ + "_copy";
+  EXPECT_OK(DestroyDir(env_, copy));
+  fs_->SetFault(slow_, Fault::kLost);
+  const Status s = checkpoint->CreateCheckpoint(copy);
+  EXPECT_TRUE(s.IsIOError()) << s.ToString();
+  EXPECT_NE(s.ToString().find(slow_ + "/"), std::string::npos) << s.ToString();
+  EXPECT_OK(BgError());
+  ASSERT_OK(Put("a1", "small"));
+  fs_->SetFault(slow_, Fault::kNone);
+  ASSERT_OK(checkpoint->CreateCheckpoint(copy));
+  EXPECT_OK(DestroyDir(env_, copy));
+}
+
+TEST_F(DBPathFaultTest, MigrationFailsAlone) {
+  UseLayout({0, 1}, {0, 1});
+  Open();
+  PutValues(0, 10);
+  ASSERT_OK(Flush());
+  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+  ASSERT_GT(NumFiles(slow_, ".sst"), 0);
+  ASSERT_OK(db_->SetOptions(
+      {{"level_sst_path_ids", "0"}, {"level_blob_path_ids", "0"}}));
+  fs_->SetFault(slow_, Fault::kLost);
+  const Status s = MigratePaths(db_.get(), db_->DefaultColumnFamily(),
+                                MigratePathsOptions());
+  EXPECT_TRUE(s.IsIOError()) << s.ToString();
+  EXPECT_NE(s.ToString().find(slow_), std::string::npos) << s.ToString();
+  EXPECT_OK(BgError());
+  PutValues(10, 20);
+  ASSERT_OK(Flush());
+
+  // From a device that can be read, the files are moved, and deleted later.
+  fs_->SetFault(slow_, Fault::kReadOnly);
+  ASSERT_OK(MigratePaths(db_.get(), db_->DefaultColumnFamily(),
+                         MigratePathsOptions()));
+  ExpectValues(0, 20);
+  EXPECT_GT(NumFiles(slow_, ".sst"), 0);
+  fs_->SetFault(slow_, Fault::kNone);
+  ASSERT_TRUE(WaitUntil([&] { return NumFiles(slow_, ".sst") == 0; }));
+  ExpectValues(0, 20);
+}
+
+TEST_F(DBPathFaultTest, CloseDoesNotWaitForTheDevice) {
+  for (const bool is_stopped : {true, false}) {
+    SCOPED_TRACE(is_stopped);
+    if (!is_stopped) {
+      UseLayout({0, 1}, {0, 1});
+      CompactTwoFiles();
+    }
+    Open();
+    fs_->SetFault(slow_, Fault::kReadOnly);
+    PutValues(0, 10);
+    EXPECT_EQ(Flush().ok(), !is_stopped);
+    if (!is_stopped) {
+      PutValues(0, 10);
+      ASSERT_OK(Flush());
+    }
+    ASSERT_TRUE(WaitUntil([&] { return IsWatched(slow_); }));
+    CloseInTime();
+    EXPECT_FALSE(Faults()->HasAny());
+    fs_->SetFault(slow_, Fault::kNone);
+    Reopen(options_);
+    ExpectValues(0, 10);
+  }
+}
+
+// With one path everything is as in RocksDB.
+TEST_F(DBPathFaultTest, OnePathIsAsInRocksDB) {
+  options_.cf_paths.clear();
+  options_.level_sst_path_ids.clear();
+  options_.level_blob_path_ids.clear();
+  Open();
+  PutValues(0, 10);
+  fs_->SetFault(dbname_, Fault::kReadOnly);
+  const Status s = Flush();
+  fs_->SetFault(dbname_, Fault::kNone);
+  EXPECT_TRUE(s.IsIOError()) << s.ToString();
+  EXPECT_EQ(s.ToString().find("path id"), std::string::npos) << s.ToString();
+  EXPECT_EQ(BgError().severity(), Status::Severity::kFatalError);
+  EXPECT_FALSE(Faults()->HasAny());
+  EXPECT_NOK(db_->Resume());
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,62 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "file/strata/path_probe.h"
+
+#include <memory>
+#include <utility>
+
+#include "file/filename.h"
+#include "rocksdb/file_system.h"
+#include "rocksdb/slice.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+IOStatus WriteFile(FileSystem* fs, const std::string& name) {
+  std::unique_ptr<FSWritableFile> file;
+  IOStatus s = fs->NewWritableFile(name, FileOptions(), &file, nullptr);
+  if (s.ok()) {
+    s = file->Append(Slice("probe\n"), IOOptions(), nullptr);
+    if (s.ok()) {
+      s = file->Sync(IOOptions(), nullptr);
+    }
+    IOStatus closed = file->Close(IOOptions(), nullptr);
+    if (s.ok()) {
+      s = std::move(closed);
+    }
+    closed.PermitUncheckedError();
+  }
+  return s;
+}
+
+IOStatus SyncDirectory(FileSystem* fs, const std::string& directory) {
+  std::unique_ptr<FSDirectory> opened;
+  IOStatus s = fs->NewDirectory(directory, IOOptions(), &opened, nullptr);
+  if (s.ok()) {
+    s = opened->FsyncWithDirOptions(
+        IOOptions(), nullptr,
+        DirFsyncOptions(DirFsyncOptions::FsyncReason::kNewFileSynced));
+  }
+  return s;
+}
+
+}  // namespace
+
+IOStatus PathProbe::Run(FileSystem* fs, const std::string& directory,
+                        uint64_t number) {
+  const std::string name = TempFileName(directory, number);
+  IOStatus s = WriteFile(fs, name);
+  if (s.ok()) {
+    s = SyncDirectory(fs, directory);
+  }
+  IOStatus deleted = fs->DeleteFile(name, IOOptions(), nullptr);
+  if (s.ok() && !deleted.IsPathNotFound() && !deleted.IsNotFound()) {
+    s = std::move(deleted);
+  }
+  deleted.PermitUncheckedError();
+  return s;
+}
+
+}  // namespace ROCKSDB_NAMESPACE
