@@ -153,6 +153,7 @@ STRATA_LIB = \
   db/path_layout/open_paths.cc \
   db/path_layout/path_check.cc \
   db/path_layout/path_cost.cc \
+  db/path_layout/path_io_times.cc \
   db/path_layout/path_job_stats.cc \
   db/path_layout/path_layout.cc \
   db/path_layout/path_migration.cc \
@@ -493,6 +494,7 @@ STRATA_TEST_MAIN = \
   db/path_layout/path_copy_test.cc \
   db/path_layout/path_cost_test.cc \
   db/path_layout/path_durability_test.cc \
+  db/path_layout/path_io_times_test.cc \
   db/path_layout/path_job_stats_test.cc \
   db/path_layout/path_layout_test.cc \
   db/path_layout/path_migration_test.cc \

@@ -16,16 +16,32 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 thread_local PathJob current_job = PathJob::kNone;
+thread_local PathIoTimes* current_times = nullptr;
+
+PathIoTimes* TimesOf(const ColumnFamilyData* cfd) {
+  if (cfd == nullptr || cfd->table_cache() == nullptr) {
+    return nullptr;
+  }
+  const auto& stats = cfd->table_cache()->path_read_stats();
+  return stats == nullptr ? nullptr : stats->times();
+}
 
 }  // namespace
 
-PathJobScope::PathJobScope(PathJob job) : before_(current_job) {
+PathJobScope::PathJobScope(PathJob job, const ColumnFamilyData* cfd)
+    : before_(current_job), times_before_(current_times) {
   current_job = job;
+  current_times = TimesOf(cfd);
 }
 
-PathJobScope::~PathJobScope() { current_job = before_; }
+PathJobScope::~PathJobScope() {
+  current_job = before_;
+  current_times = times_before_;
+}
 
 PathJob PathJobScope::Current() { return current_job; }
+
+PathIoTimes* PathJobScope::CurrentTimes() { return current_times; }
 
 void PathJobStats::AddWritten(const BlobFileAddition& file) {
   AddWritten(file.GetPathId(), BlobLogHeader::kSize + file.GetTotalBlobBytes() +

@@ -14,7 +14,9 @@
 namespace ROCKSDB_NAMESPACE {
 
 class BlobFileAddition;
+class ColumnFamilyData;
 class CompactionState;
+class PathIoTimes;
 class TableCache;
 struct FileMetaData;
 
@@ -36,16 +38,22 @@ inline constexpr size_t kNumPathJobs = 5;
 // reverse order.
 class PathJobScope {
  public:
-  explicit PathJobScope(PathJob job);
+  // cfd: the column family whose files the job writes; the times of writes
+  //     count for it. It must live as long as the object. nullptr: no times.
+  explicit PathJobScope(PathJob job, const ColumnFamilyData* cfd = nullptr);
   ~PathJobScope();
   PathJobScope(const PathJobScope&) = delete;
   PathJobScope& operator=(const PathJobScope&) = delete;
 
   // Returns the job of the calling thread.
   static PathJob Current();
+  // Returns where the times of the calling thread's job count; nullptr:
+  // nowhere, as for a column family with one path.
+  static PathIoTimes* CurrentTimes();
 
  private:
   const PathJob before_;
+  PathIoTimes* const times_before_;
 };
 
 // The bytes that jobs have read from, and written to, each path of a column

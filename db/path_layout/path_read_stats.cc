@@ -13,6 +13,8 @@ PathReadStats::Counts PathReadStats::Get(FileKind kind,
     const Counter& counter = (*shards_.AccessAtCore(core))[slot];
     total.reads += counter.reads.load(std::memory_order_relaxed);
     total.bytes += counter.bytes.load(std::memory_order_relaxed);
+    total.timed_reads += counter.timed_reads.load(std::memory_order_relaxed);
+    total.nanos += counter.nanos.load(std::memory_order_relaxed);
   }
   return total;
 }

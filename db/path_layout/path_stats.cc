@@ -136,6 +136,29 @@ constexpr TextColumn kJobColumns[] = {
      }},
 };
 
+template <PathIo io, uint64_t PathIoTimes::Counts::*number>
+std::string JobIo(const PathStats& path) {
+  return std::to_string(path.JobIo(io).*number);
+}
+
+using IoCounts = PathIoTimes::Counts;
+
+constexpr TextColumn kTimeColumns[] = {
+    {"timed-reads",
+     [](const PathStats& p) { return std::to_string(p.TimedReads()); }},
+    {"read-micros",
+     [](const PathStats& p) { return std::to_string(p.ReadMicros()); }},
+    {"max-job-read-micros", JobIo<PathIo::kRead, &IoCounts::max_micros>},
+    {"job-writes", JobIo<PathIo::kWrite, &IoCounts::operations>},
+    {"job-write-micros", JobIo<PathIo::kWrite, &IoCounts::micros>},
+    {"max-job-write-micros", JobIo<PathIo::kWrite, &IoCounts::max_micros>},
+    {"job-syncs", JobIo<PathIo::kSync, &IoCounts::operations>},
+    {"job-sync-micros", JobIo<PathIo::kSync, &IoCounts::micros>},
+    {"max-job-sync-micros", JobIo<PathIo::kSync, &IoCounts::max_micros>},
+    {"slow-job-ios",
+     [](const PathStats& p) { return std::to_string(p.slow_ios); }},
+};
+
 constexpr TextColumn kCostColumns[] = {
     {"price", [](const PathStats& p) { return PathCost::Text(p.price); }},
     {"live-file-bytes",
@@ -160,6 +183,11 @@ constexpr TextColumn kCostColumns[] = {
 bool HasJobs(const std::vector<PathStats>& paths) {
   return std::any_of(paths.begin(), paths.end(),
                      [](const PathStats& path) { return path.has_jobs; });
+}
+
+bool HasTimes(const std::vector<PathStats>& paths) {
+  return std::any_of(paths.begin(), paths.end(),
+                     [](const PathStats& path) { return path.has_times; });
 }
 
 bool HasCosts(const std::vector<PathStats>& paths) {
@@ -263,6 +291,19 @@ void PathStats::AddJobs(const PathJobStats& jobs,
   }
 }
 
+void PathStats::AddTimes(const PathIoTimes& times,
+                         std::vector<PathStats>* paths) {
+  for (size_t i = 0; i < paths->size() && i < PathIoTimes::kMaxPaths; ++i) {
+    PathStats& path = (*paths)[i];
+    const uint32_t id = static_cast<uint32_t>(i);
+    path.has_times = true;
+    for (size_t io = 0; io < kNumPathIos; ++io) {
+      path.job_ios[io] = times.Get(static_cast<PathIo>(io), id);
+    }
+    path.slow_ios = times.NumSlow(id);
+  }
+}
+
 void PathStats::AddMisplaced(const MisplacedBytes& misplaced,
                              std::vector<PathStats>* paths) {
   assert(misplaced.paths().size() == paths->size());
@@ -295,6 +336,9 @@ std::vector<PathStats> PathStats::CollectAll(ColumnFamilyData* cfd) {
       Collect(*cfd->current()->storage_info(), cf_paths, reads,
               cfd->address_map_store());
   const MutableCFOptions& options = cfd->GetLatestMutableCFOptions();
+  if (reads != nullptr && reads->times() != nullptr) {
+    AddTimes(*reads->times(), &paths);
+  }
   if (reads != nullptr && PathLayout::NamesPaths(options)) {
     AddJobs(reads->jobs(), &paths);
   }
@@ -330,6 +374,9 @@ std::string PathStats::ToString(const std::vector<PathStats>& paths) {
     }
     text << "  " << paths[i].directory << '\n';
   }
+  if (HasTimes(paths)) {
+    PrintTable(paths, kTimeColumns, &text);
+  }
   if (HasJobs(paths)) {
     PrintTable(paths, kJobColumns, &text);
   }
@@ -352,6 +399,9 @@ void PathStats::ToMap(const std::vector<PathStats>& paths,
     (*values)[prefix + "directory"] = paths[i].directory;
     for (const Column* column : columns) {
       (*values)[prefix + column->name] = std::to_string(column->get(paths[i]));
+    }
+    if (HasTimes(paths)) {
+      AddToMap(paths[i], prefix, kTimeColumns, values);
     }
     if (HasJobs(paths)) {
       AddToMap(paths[i], prefix, kJobColumns, values);

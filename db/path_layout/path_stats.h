@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "db/path_layout/path_io_times.h"
 #include "db/path_layout/path_job_stats.h"
 #include "db/path_layout/path_read_stats.h"
 #include "rocksdb/options.h"
@@ -50,6 +51,11 @@ struct PathStats {
   PathReadStats::Counts blob_reads;
   // Not reported without delta files, as above.
   PathReadStats::Counts delta_reads;
+  // The times of reads and writes, with has_times; the latter by PathIo, of
+  // jobs alone.
+  bool has_times = false;
+  std::array<PathIoTimes::Counts, kNumPathIos> job_ios;
+  uint64_t slow_ios = 0;
   // The bytes that jobs have read and written; by PathJob.
   bool has_jobs = false;
   std::array<PathJobStats::Counts, kNumPathJobs> jobs;
@@ -69,6 +75,17 @@ struct PathStats {
   }
   // Returns the bytes that all jobs have written.
   uint64_t WrittenBytes() const;
+  // Returns the reads that were measured, and what they took.
+  uint64_t TimedReads() const {
+    return sst_reads.timed_reads + blob_reads.timed_reads +
+           delta_reads.timed_reads;
+  }
+  uint64_t ReadMicros() const {
+    return (sst_reads.nanos + blob_reads.nanos + delta_reads.nanos) / 1000;
+  }
+  const PathIoTimes::Counts& JobIo(PathIo io) const {
+    return job_ios[static_cast<size_t>(io)];
+  }
   const PathJobStats::Counts& Job(PathJob job) const {
     return jobs[static_cast<size_t>(job)];
   }
@@ -86,13 +103,15 @@ struct PathStats {
   // Add to the result of Collect().
   // REQUIRES: prices, obsolete_bytes and misplaced have one item for each path.
   static void AddJobs(const PathJobStats& jobs, std::vector<PathStats>* paths);
+  static void AddTimes(const PathIoTimes& times, std::vector<PathStats>* paths);
   static void AddMisplaced(const MisplacedBytes& misplaced,
                            std::vector<PathStats>* paths);
   static void AddCosts(const std::vector<double>& prices,
                        const std::vector<uint64_t>& obsolete_bytes,
                        std::vector<PathStats>* paths);
 
-  // Returns a table with a line per path; with jobs and costs two more tables.
+  // Returns a table with a line per path; with times, jobs and costs three more
+  // tables.
   static std::string ToString(const std::vector<PathStats>& paths);
 
   // Adds the statistics by keys such as "path1.blob-bytes" and "cost.sum".

@@ -149,8 +149,9 @@ void BackgroundJobScheduler::Schedule(std::unique_ptr<BackgroundJob> job,
 
 Status BackgroundJobScheduler::Run(BackgroundJob* job,
                                    JobContext* job_context) {
-  const PathJobScope path_job(job->kind() == Kind::kDelta ? PathJob::kDelta
-                                                          : PathJob::kBlobGc);
+  const PathJobScope path_job(
+      job->kind() == Kind::kDelta ? PathJob::kDelta : PathJob::kBlobGc,
+      job->cfd());
   return job->Run(job_context);
 }
 

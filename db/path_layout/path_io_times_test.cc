@@ -1,0 +1,245 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "db/path_layout/path_io_times.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/db_test_util.h"
+#include "db/path_layout/path_job_stats.h"
+#include "db/path_layout/path_read_stats.h"
+#include "file/read_write_util.h"
+#include "port/stack_trace.h"
+#include "rocksdb/env.h"
+#include "rocksdb/system_clock.h"
+#include "test_util/mock_time_env.h"
+#include "test_util/strata/line_logger_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+constexpr uint64_t kSecond = 1000 * 1000;
+
+// A file whose operations take the time of a mock clock.
+class SlowFile : public FSWritableFileOwnerWrapper {
+ public:
+  SlowFile(std::unique_ptr<FSWritableFile>&& file, MockSystemClock* clock)
+      : FSWritableFileOwnerWrapper(std::move(file)), clock_(clock) {}
+
+  using FSWritableFileOwnerWrapper::Append;
+  IOStatus Append(const Slice& data, const IOOptions& options,
+                  IODebugContext* dbg) override {
+    clock_->SleepForMicroseconds(3);
+    return target()->Append(data, options, dbg);
+  }
+  IOStatus Sync(const IOOptions& options, IODebugContext* dbg) override {
+    clock_->SleepForMicroseconds(2 * kSecond);
+    return target()->Sync(options, dbg);
+  }
+
+ private:
+  MockSystemClock* const clock_;
+};
+
+}  // namespace
+
+class PathIoTimesTest : public testing::Test {
+ protected:
+  PathIoTimesTest()
+      : clock_(std::make_shared<MockSystemClock>(SystemClock::Default())) {
+    clock_->SetCurrentTime(1000);
+  }
+
+  size_t NumLines() { return logger_.Count("is slow: "); }
+
+  const std::shared_ptr<MockSystemClock> clock_;
+  LineLogger logger_;
+  PathIoTimes times_{{{"/a", 0}, {"/a/b/", 0}}, clock_.get(), &logger_};
+};
+
+TEST_F(PathIoTimesTest, CountsByKindAndPath) {
+  times_.Add(PathIo::kWrite, 0, 5, "/a/000012.sst");
+  times_.Add(PathIo::kWrite, 0, 7, "/a/000012.sst");
+  times_.Add(PathIo::kWrite, 0, 6, "/a/000012.sst");
+  times_.Add(PathIo::kSync, 1, 9, "/a/b/000013.sst");
+  const PathIoTimes::Counts writes = times_.Get(PathIo::kWrite, 0);
+  EXPECT_EQ(writes.operations, 3);
+  EXPECT_EQ(writes.micros, 18);
+  EXPECT_EQ(writes.max_micros, 7);
+  EXPECT_EQ(times_.Get(PathIo::kWrite, 1).operations, 0);
+  EXPECT_EQ(times_.Get(PathIo::kSync, 1).max_micros, 9);
+  EXPECT_EQ(times_.Get(PathIo::kRead, 0).operations, 0);
+  EXPECT_EQ(times_.NumSlow(0), 0);
+  EXPECT_EQ(NumLines(), 0);
+}
+
+TEST_F(PathIoTimesTest, LogHasALineAMinuteForEachPath) {
+  times_.Add(PathIo::kSync, 0, kSecond - 1, "/a/000012.sst");
+  EXPECT_EQ(NumLines(), 0);
+  times_.Add(PathIo::kSync, 0, kSecond, "/a/000012.sst");
+  EXPECT_EQ(NumLines(), 1);
+  EXPECT_TRUE(logger_.Has(
+      "The device of path id 0 is slow: a sync of /a/000012.sst by a "
+      "background job took 1000 ms. Operations of a second or longer since the "
+      "last such line: 1"));
+  times_.Add(PathIo::kWrite, 0, 3 * kSecond, "/a/000012.sst");
+  times_.Add(PathIo::kRead, 0, 3 * kSecond, "/a/000012.sst");
+  EXPECT_EQ(NumLines(), 1);
+  // The other path has a line of its own.
+  times_.Add(PathIo::kRead, 1, 3 * kSecond, "/a/b/000013.blob");
+  EXPECT_EQ(NumLines(), 2);
+  EXPECT_TRUE(logger_.Has("path id 1 is slow: a read of /a/b/000013.blob"));
+  clock_->SleepForMicroseconds(60 * kSecond);
+  times_.Add(PathIo::kWrite, 0, 4 * kSecond, "/a/000014.sst");
+  EXPECT_EQ(NumLines(), 3);
+  EXPECT_TRUE(
+      logger_.Has("a write of /a/000014.sst by a background job took "
+                  "4000 ms",
+                  "since the last such line: 3"));
+  EXPECT_EQ(times_.NumSlow(0), 4);
+  EXPECT_EQ(times_.NumSlow(1), 1);
+}
+
+TEST_F(PathIoTimesTest, MeasuresFilesOfItsPathsAlone) {
+  const std::string directory = test::PerThreadDBPath("path_io_times_test");
+  Env* const env = Env::Default();
+  EXPECT_OK(DestroyDir(env, directory));
+  ASSERT_OK(env->CreateDir(directory));
+  ASSERT_OK(env->CreateDir(directory + "/sub"));
+  PathIoTimes times({{directory + "/", 0}}, clock_.get(), &logger_);
+  for (const std::string& name :
+       {directory + "/000012.sst", directory + "//000013.sst",
+        directory + "/sub/000014.sst"}) {
+    std::unique_ptr<FSWritableFile> file;
+    ASSERT_OK(FileSystem::Default()->NewWritableFile(name, FileOptions(), &file,
+                                                     nullptr));
+    file = std::make_unique<SlowFile>(std::move(file), clock_.get());
+    times.Measure(name, &file);
+    ASSERT_OK(file->Append("1", IOOptions(), nullptr));
+    ASSERT_OK(file->Append("2", IOOptions(), nullptr));
+    ASSERT_OK(file->Sync(IOOptions(), nullptr));
+    ASSERT_OK(file->Close(IOOptions(), nullptr));
+    std::string contents;
+    ASSERT_OK(ReadFileToString(env, name, &contents));
+    EXPECT_EQ(contents, "12");
+  }
+  EXPECT_EQ(times.Get(PathIo::kWrite, 0).operations, 4);
+  EXPECT_EQ(times.Get(PathIo::kWrite, 0).micros, 12);
+  EXPECT_EQ(times.Get(PathIo::kSync, 0).operations, 2);
+  EXPECT_EQ(times.Get(PathIo::kSync, 0).max_micros, 2 * kSecond);
+  EXPECT_EQ(times.NumSlow(0), 2);
+  EXPECT_EQ(NumLines(), 1);
+  EXPECT_OK(DestroyDir(env, directory));
+}
+
+// Times in the property of a DB.
+class DBPathIoTimesTest : public DBTestBase {
+ protected:
+  DBPathIoTimesTest()
+      : DBTestBase("db_path_io_times_test", /*env_do_fsync=*/false) {}
+  ~DBPathIoTimesTest() override {
+    Close();
+    DisableCallBacks();
+    EXPECT_OK(DestroyDir(env_, dbname_ + "_1"));
+  }
+
+  uint64_t Value(const std::string& key) {
+    std::map<std::string, std::string> values;
+    EXPECT_TRUE(db_->GetMapProperty(DB::Properties::kPathStats, &values));
+    const auto it = values.find(key);
+    EXPECT_NE(it, values.end()) << key;
+    return it == values.end() ? 0 : std::stoull(it->second);
+  }
+};
+
+TEST_F(DBPathIoTimesTest, PathStatsHaveTheTimesOfEachPath) {
+  Options options = CurrentOptions();
+  options.cf_paths = {{dbname_, 1 << 30}, {dbname_ + "_1", 1 << 30}};
+  options.level_sst_path_ids = {0};
+  options.level_blob_path_ids = {1};
+  options.enable_blob_files = true;
+  options.min_blob_size = 100;
+  options.disable_auto_compactions = true;
+  const auto logger = std::make_shared<LineLogger>();
+  options.info_log = logger;
+  // Every operation takes this long.
+  constexpr uint64_t kMicros = 1500 * 1000;
+  EnableCallBack("PathIoTimes::Add:Micros", [](void* micros) {
+    *static_cast<uint64_t*>(micros) = kMicros;
+  });
+  DestroyAndReopen(options);
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_OK(Put(Key(i), std::string(1000, 'v')));
+  }
+  EXPECT_EQ(Value("path1.job-writes"), 0);
+  ASSERT_OK(Flush());
+  for (const std::string& path : std::vector<std::string>{"path0.", "path1."}) {
+    SCOPED_TRACE(path);
+    EXPECT_GT(Value(path + "job-writes"), 0);
+    EXPECT_EQ(Value(path + "job-write-micros"),
+              Value(path + "job-writes") * kMicros);
+    EXPECT_EQ(Value(path + "max-job-write-micros"), kMicros);
+    EXPECT_GT(Value(path + "job-syncs"), 0);
+    EXPECT_EQ(Value(path + "max-job-sync-micros"), kMicros);
+    EXPECT_GE(Value(path + "slow-job-ios"),
+              Value(path + "job-writes") + Value(path + "job-syncs"));
+  }
+  EXPECT_EQ(logger->Count("The device of path id 0 is slow: "), 1);
+  EXPECT_EQ(logger->Count("The device of path id 1 is slow: "), 1);
+
+  const uint64_t reads = Value("path1.timed-reads");
+  EXPECT_EQ(Value("path1.max-job-read-micros"), 0);
+  EXPECT_EQ(Get(Key(3)), std::string(1000, 'v'));
+  EXPECT_GT(Value("path1.timed-reads"), reads);
+  EXPECT_EQ(Value("path1.max-job-read-micros"), 0);
+  std::string text;
+  ASSERT_TRUE(db_->GetProperty(DB::Properties::kPathStats, &text));
+  EXPECT_NE(text.find("max-job-sync-micros"), std::string::npos) << text;
+
+  // One path.
+  Reopen(CurrentOptions());
+}
+
+TEST(PathReadTimerTest, MeasuresIfThereAreTimes) {
+  MockSystemClock clock(SystemClock::Default());
+  clock.SetCurrentTime(1000);
+  PathReadStats stats(std::make_unique<PathIoTimes>(
+      std::vector<DbPath>{{"/a", 0}, {"/b", 0}}, &clock, /*logger=*/nullptr));
+  PathReadStats unmeasured;
+  const uint32_t slot = PathReadStats::Slot(PathReadStats::FileKind::kBlob, 1);
+  const std::string name = "/b/000012.blob";
+  const auto read = [&](PathReadStats* of) {
+    const PathReadTimer timer(of, slot, name);
+    clock.SleepForMicroseconds(5);
+  };
+  read(&stats);
+  read(&unmeasured);
+  read(nullptr);
+  PathReadStats::Counts counts = stats.Get(PathReadStats::FileKind::kBlob, 1);
+  EXPECT_EQ(counts.timed_reads, 1);
+  EXPECT_EQ(counts.nanos, 5000);
+  EXPECT_EQ(stats.times()->Get(PathIo::kRead, 1).operations, 0);
+  {
+    const PathJobScope job(PathJob::kCompaction);
+    read(&stats);
+  }
+  counts = stats.Get(PathReadStats::FileKind::kBlob, 1);
+  EXPECT_EQ(counts.timed_reads, 2);
+  EXPECT_EQ(stats.times()->Get(PathIo::kRead, 1).operations, 1);
+  EXPECT_EQ(stats.times()->Get(PathIo::kRead, 1).max_micros, 5);
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
