@@ -45,13 +45,14 @@ void HistoryFaultFS::AddRule(Rule rule) {
 }
 
 void HistoryFaultFS::ClearRules() {
+  devices_->ClearFaults();
   MutexLock l(&mutex_);
   rules_.clear();
 }
 
 bool HistoryFaultFS::has_rules() {
   MutexLock l(&mutex_);
-  return !rules_.empty();
+  return !rules_.empty() || devices_->HasFaults();
 }
 
 std::string HistoryFaultFS::Below(const std::string& path) const {

@@ -12,6 +12,7 @@
 #include "port/port.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/rocksdb_namespace.h"
+#include "test_util/strata/failing_devices_fs_test_util.h"
 #include "test_util/strata/history_file_op_test_util.h"
 #include "test_util/strata/history_injector_test_util.h"
 #include "test_util/strata/history_unsynced_test_util.h"
@@ -23,7 +24,8 @@ namespace ROCKSDB_NAMESPACE {
 // drop unsynced contents of files. (FaultInjectionTestFS drops contents by not
 // writing them before the sync. Readers of a file that is being written, which
 // blob direct write has, would therefore not see its contents.) Its injector
-// makes the n-th operation fail, whatever the file is.
+// makes the n-th operation fail, whatever the file is. Its devices() fail as a
+// whole.
 //
 // Thread-safe.
 class HistoryFaultFS : public FileSystemWrapper {
@@ -43,7 +45,8 @@ class HistoryFaultFS : public FileSystemWrapper {
   };
 
   HistoryFaultFS(const std::shared_ptr<FileSystem>& base, std::string root)
-      : FileSystemWrapper(base), root_(std::move(root)) {}
+      : HistoryFaultFS(std::make_shared<FailingDevicesFS>(base),
+                       std::move(root)) {}
 
   static const char* kClassName() { return "HistoryFaultFS"; }
   const char* Name() const override { return kClassName(); }
@@ -51,8 +54,17 @@ class HistoryFaultFS : public FileSystemWrapper {
   static bool Matches(const std::string& pattern, const std::string& text);
 
   void AddRule(Rule rule);
+  // Removes the rules, and makes all devices work.
   void ClearRules();
+  // Returns true if there are rules, or a device does not work.
   bool has_rules();
+
+  // The directories below `root` are devices.
+  FailingDevicesFS& devices() { return *devices_; }
+  // Makes the device of a directory below `root` fail, or work.
+  void SetDevice(const std::string& below, FailingDevicesFS::Fault fault) {
+    devices_->SetFault(root_ + "/" + below, fault);
+  }
 
   HistoryInjector& injector() { return injector_; }
   HistoryUnsynced& unsynced() { return unsynced_; }
@@ -92,10 +104,17 @@ class HistoryFaultFS : public FileSystemWrapper {
                     IODebugContext* dbg) override;
 
  private:
+  HistoryFaultFS(std::shared_ptr<FailingDevicesFS> devices, std::string root)
+      : FileSystemWrapper(devices),
+        devices_(std::move(devices)),
+        root_(std::move(root)) {}
+
   // Returns the path below the root.
   std::string Below(const std::string& path) const;
   IOStatus CheckRules(Op op, const std::string& below);
 
+  // The file system below this one.
+  const std::shared_ptr<FailingDevicesFS> devices_;
   const std::string root_;
   HistoryInjector injector_;
   HistoryUnsynced unsynced_;

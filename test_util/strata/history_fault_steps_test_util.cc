@@ -3,8 +3,10 @@
 
 #include "test_util/strata/history_fault_steps_test_util.h"
 
+#include <map>
 #include <string>
 
+#include "test_util/strata/failing_devices_fs_test_util.h"
 #include "test_util/strata/history_fault_fs_test_util.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -31,6 +33,22 @@ void Fail(HistoryCall& c) {
   c.state().faults().AddRule(rule);
 }
 
+void Device(HistoryCall& c) {
+  using Fault = FailingDevicesFS::Fault;
+  static const std::map<std::string, Fault> kFaults = {
+      {"readonly", Fault::kReadOnly},
+      {"lost", Fault::kLost},
+      {"missing", Fault::kMissing},
+      {"back", Fault::kNone}};
+  const auto fault =
+      c.args().size() == 2 ? kFaults.find(c.args()[1]) : kFaults.end();
+  if (fault == kFaults.end()) {
+    c.Usage();
+    return;
+  }
+  c.state().faults().SetDevice(c.args()[0], fault->second);
+}
+
 void Unfail(HistoryCall& c) { c.state().faults().ClearRules(); }
 
 void Resume(HistoryCall& c) { c.Report(c.db()->Resume()); }
@@ -42,6 +60,8 @@ const std::vector<HistoryStep>& HistoryFaultSteps() {
       {"fail", Fail, false, false,
        "fail OPEN|READ|WRITE|SYNC|DIRSYNC|CREATE|DELETE|RENAME|LINK PATTERN "
        "[skip=N] [count=N] [retryable]"},
+      {"device", Device, false, false,
+       "device DIRECTORY readonly|lost|missing|back"},
       {"unfail", Unfail, false, false, "unfail"},
       {"resume", Resume, false, true, "resume"},
   };
