@@ -652,6 +652,7 @@ STRATA_STRESS = \
   db_stress_tool/strata/db_stress_job_faults.cc \
   db_stress_tool/strata/db_stress_leak_check.cc \
   db_stress_tool/strata/db_stress_option_flags.cc \
+  db_stress_tool/strata/db_stress_path_faults.cc \
   db_stress_tool/strata/db_stress_path_flags.cc \
   db_stress_tool/strata/db_stress_path_migration.cc \
   db_stress_tool/strata/db_stress_random_canceler.cc \

@@ -17,6 +17,7 @@
 #include "db/blob_v2/blob_format_v2.h"
 #include "db_stress_tool/db_stress_common.h"
 #include "db_stress_tool/db_stress_test_base.h"
+#include "db_stress_tool/strata/db_stress_path_faults.h"
 #include "file/filename.h"
 #include "file/line_file_reader.h"
 #include "logging/logging.h"
@@ -79,8 +80,8 @@ bool Mentions(const std::string& line, const std::string& number) {
 
 bool FaultsAreInjected() {
   // --sync_fault_injection is not included, since it makes no operation fail.
-  return FLAGS_read_fault_one_in > 0 || FLAGS_write_fault_one_in > 0 ||
-         FLAGS_metadata_read_fault_one_in > 0 ||
+  return StressPathFaults::AreOn() || FLAGS_read_fault_one_in > 0 ||
+         FLAGS_write_fault_one_in > 0 || FLAGS_metadata_read_fault_one_in > 0 ||
          FLAGS_metadata_write_fault_one_in > 0 ||
          FLAGS_open_read_fault_one_in > 0 ||
          FLAGS_open_write_fault_one_in > 0 ||

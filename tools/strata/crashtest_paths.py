@@ -16,6 +16,9 @@ DEFAULT_PARAMS = {
     "copy_layout_one_in": lambda: random.choice([0, 1, 1, 2, 4]),
     # One of so many operations moves a family to another layout, if the DB has several paths.
     "migrate_paths_one_in": lambda: random.choice([0, 10000, 100000]),
+    # The device of a path becomes read-only for so many milliseconds from time to time, if the DB
+    # has several paths.
+    "path_fault_ms": lambda: random.choice([0, 0, 0, 200, 2000]),
 }
 
 _LAYOUTS = ["vertical", "horizontal", "mixed", "none"]
@@ -71,10 +74,12 @@ def _layout(num_paths):
 
 def finalize(params, is_remote_db):
     """Once per run of db_stress, last: replaces per_level_paths by the flags of db_stress,
-    and takes copy_layout_one_in and migrate_paths_one_in away from a DB with one path."""
+    and takes copy_layout_one_in, migrate_paths_one_in and path_fault_ms away from a DB with one
+    path."""
     extra = params.pop("per_level_paths", 0)
     copy_layout_one_in = params.pop("copy_layout_one_in", 0)
     migrate_paths_one_in = params.pop("migrate_paths_one_in", 0)
+    path_fault_ms = params.pop("path_fault_ms", 0)
     db = params.get("db", "")
     if params.get("destroy_db_initially") and not is_remote_db:
         remove_extra_paths(db)
@@ -99,6 +104,11 @@ def finalize(params, is_remote_db):
     params["path_prices"] = random.choice(["", *prices])
     params["copy_layout_one_in"] = copy_layout_one_in
     params["migrate_paths_one_in"] = migrate_paths_one_in
+    params["path_fault_ms"] = path_fault_ms
+    if path_fault_ms:
+        # An open may need a path, and a verification expects no faults.
+        params["reopen"] = 0
+        params["continuous_verification_interval"] = 0
     # Not supported with several paths.
     params["remote_compaction_worker_threads"] = 0
     params["allow_resumption_one_in"] = 0
