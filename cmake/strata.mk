@@ -65,6 +65,8 @@ STRATA_LIB = \
   db/blob_gc/blob_run_merger.cc \
   db/blob_gc/mapped_blob_record.cc \
   db/blob_gc/unmapped_blob_gc.cc \
+  db/blob_heat/frequency_sketch.cc \
+  db/blob_heat/promotion_queue.cc \
   db/blob_v2/blob_batch_read.cc \
   db/blob_v2/blob_format_v2.cc \
   db/blob_v2/blob_read_group.cc \
@@ -408,6 +410,8 @@ STRATA_TEST_MAIN = \
   db/blob_gc/blob_run_merger_test.cc \
   db/blob_gc/db_blob_gc_test.cc \
   db/blob_gc/unmapped_blob_gc_test.cc \
+  db/blob_heat/frequency_sketch_test.cc \
+  db/blob_heat/promotion_queue_test.cc \
   db/blob_v2/blob_direct_write_flush_test.cc \
   db/blob_v2/blob_format_v2_test.cc \
   db/blob_v2/blob_read_group_test.cc \
