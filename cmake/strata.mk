@@ -411,6 +411,7 @@ STRATA_TEST_MAIN = \
   db/blob_gc/db_blob_gc_test.cc \
   db/blob_gc/unmapped_blob_gc_test.cc \
   db/blob_heat/frequency_sketch_test.cc \
+  db/blob_heat/hot_mark_test.cc \
   db/blob_heat/promotion_queue_test.cc \
   db/blob_v2/blob_direct_write_flush_test.cc \
   db/blob_v2/blob_format_v2_test.cc \

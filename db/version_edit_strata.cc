@@ -96,10 +96,16 @@ bool VersionEdit::MapPathIds(const PathIdMap& ids) {
     const uint32_t path_id =
         ids.OfFile(file.GetBlobFileNumber(), file.GetPathId());
     is_changed = is_changed || path_id != file.GetPathId();
+    HotMark hot = file.hot();
+    if (hot.is_hot()) {
+      const uint32_t home = ids.Of(hot.home());
+      hot = home == path_id ? HotMark() : HotMark::WithHome(home);
+      is_changed = is_changed || !(hot == file.hot());
+    }
     file = BlobFileAddition(file.GetBlobFileNumber(), file.GetTotalBlobCount(),
                             file.GetTotalBlobBytes(), file.GetChecksumMethod(),
                             file.GetChecksumValue(), path_id,
-                            file.GetIndexBytes(), file.IsCollected());
+                            file.GetIndexBytes(), file.IsCollected(), hot);
   }
   if (delta_edit_ != nullptr) {
     DeltaEdit delta_edit = *delta_edit_;
