@@ -54,6 +54,7 @@ STRATA_LIB = \
   db/arena_wrapped_db_iter_strata.cc \
   db/blob/blob_source_strata.cc \
   db/blob_gc/blob_copy_writer.cc \
+  db/blob_gc/blob_copy_writers.cc \
   db/blob_gc/blob_gc_job.cc \
   db/blob_gc/blob_gc_picker.cc \
   db/blob_gc/blob_gc_state.cc \
@@ -65,6 +66,10 @@ STRATA_LIB = \
   db/blob_gc/blob_run_merger.cc \
   db/blob_gc/mapped_blob_record.cc \
   db/blob_gc/unmapped_blob_gc.cc \
+  db/blob_heat/blob_demotion_job.cc \
+  db/blob_heat/blob_heat.cc \
+  db/blob_heat/blob_heat_picker.cc \
+  db/blob_heat/blob_promotion_job.cc \
   db/blob_heat/frequency_sketch.cc \
   db/blob_heat/promotion_queue.cc \
   db/blob_v2/blob_batch_read.cc \
@@ -177,6 +182,7 @@ STRATA_LIB = \
   db/scan_sort/scan_meter.cc \
   db/strata/atomic_group_numbering.cc \
   db/strata/background_blob_gc.cc \
+  db/strata/background_blob_heat.cc \
   db/strata/background_delta_collection.cc \
   db/strata/background_delta_job.cc \
   db/strata/background_delta_merge.cc \
@@ -190,6 +196,7 @@ STRATA_LIB = \
   db/strata/db_strata_background_jobs.cc \
   db/strata/db_strata_blob_checksums.cc \
   db/strata/db_strata_blob_gc.cc \
+  db/strata/db_strata_blob_heat.cc \
   db/strata/db_strata_delta_checksums.cc \
   db/strata/db_strata_delta_deletion.cc \
   db/strata/db_strata_delta_drain.cc \
@@ -410,6 +417,9 @@ STRATA_TEST_MAIN = \
   db/blob_gc/blob_run_merger_test.cc \
   db/blob_gc/db_blob_gc_test.cc \
   db/blob_gc/unmapped_blob_gc_test.cc \
+  db/blob_heat/blob_heat_picker_test.cc \
+  db/blob_heat/blob_heat_test.cc \
+  db/blob_heat/db_blob_heat_test.cc \
   db/blob_heat/frequency_sketch_test.cc \
   db/blob_heat/hot_mark_test.cc \
   db/blob_heat/promotion_queue_test.cc \

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "db/address_map/address_map_store.h"
+#include "db/blob_heat/blob_heat.h"
 #include "db/column_family.h"
 #include "db/internal_stats.h"
 #include "db/scan_sort/scan_debts.h"
@@ -77,6 +78,19 @@ bool InternalStats::HandleAddressMapMap(
   put("scan-debt", scan_debt);
   put("level0-scan-debt", blobs->scan_debts()->level0()->debt());
   put("scan-ranges", scan_ranges);
+  uint64_t hot_files = 0;
+  uint64_t hot_bytes = 0;
+  for (const auto& meta : cfd_->current()->storage_info()->GetBlobFiles()) {
+    if (meta->hot().is_hot()) {
+      ++hot_files;
+      hot_bytes += meta->GetBlobFileSize();
+    }
+  }
+  put("hot-files", hot_files);
+  put("hot-bytes", hot_bytes);
+  put("hot-candidates", blobs->heat()->queue()->Count());
+  put("hot-threshold", blobs->heat()->threshold());
+  put("hot-sketch-memory", blobs->heat()->MemoryUsage());
   return true;
 }
 

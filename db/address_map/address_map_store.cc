@@ -14,6 +14,7 @@
 #include "db/blob/blob_file_cache.h"
 #include "db/blob/blob_index.h"
 #include "db/blob/blob_source.h"
+#include "db/blob_heat/blob_heat.h"
 #include "db/column_family.h"
 #include "db/path_layout/path_layout.h"
 #include "db/scan_sort/scan_debts.h"
@@ -43,6 +44,8 @@ AddressMapStore::AddressMapStore(uint32_t column_family_id,
                      : std::make_unique<MappedRowCache>(ioptions.row_cache,
                                                         ioptions.stats)),
       scan_debts_(std::make_unique<ScanDebts>(ioptions.user_comparator)),
+      heat_(
+          std::make_unique<BlobHeat>(ioptions.cf_paths.size(), ioptions.stats)),
       hash_seed_(RandomSeed()),
       charge_(MapMemoryReservation::Create(&table_factory, ioptions.logger)),
       map_(AddressMap::Options{/*expected_entries=*/0, charge_.get()}, &files_),
@@ -161,6 +164,17 @@ uint32_t AddressMapStore::AddLiveFile(uint64_t number, uint32_t path_id,
                     BlobFileSlotTable::State::kLive, size);
 }
 
+void AddressMapStore::MarkHotFiles(const VersionStorageInfo& version) {
+  for (const auto& meta : version.GetBlobFiles()) {
+    const uint32_t slot = meta->hot().is_hot()
+                              ? files_.Find(meta->GetBlobFileNumber())
+                              : BlobFileSlotTable::kLostSlot;
+    if (slot != BlobFileSlotTable::kLostSlot) {
+      files_.SetHot(slot, meta->hot());
+    }
+  }
+}
+
 void AddressMapStore::KeepDamagedFile(uint64_t number) {
   const uint32_t slot = files_.Find(number);
   [[maybe_unused]] const bool pinned = files_.PinForJob(slot);
@@ -264,6 +278,7 @@ std::vector<BlobGcPicker::File> AddressMapStore::FilesForGc(
     // same path belong together, and copies get the id of an existing path.
     file.path_id = static_cast<uint32_t>(
         PathLayout::IndexOf(meta->GetPathId(), ioptions_.cf_paths.size()));
+    file.hot = meta->hot();
     file.is_survivor = meta->IsCollected();
     const uint64_t records = meta->GetTotalBlobBytes();
     const uint64_t live = records - std::min(records, GarbageBytes(*meta));
@@ -285,6 +300,7 @@ std::vector<BlobGcPicker::File> AddressMapStore::FilesForGc(
         file.number = info.number;
         file.size = file.live_size = info.size;
         file.path_id = info.path_id;
+        file.hot = info.hot;
         file.is_survivor = file.is_busy = true;
       }
     }
@@ -305,15 +321,13 @@ uint64_t AddressMapStore::AddGcDebt(uint64_t compaction_needed_bytes,
                      options.hard_pending_compaction_bytes_limit);
 }
 
-uint32_t AddressMapStore::PathIdOf(uint64_t file_number) const {
-  return blob_file_cache_->paths().PathId(file_number);
-}
-
 uint32_t AddressMapStore::AddBuildingFile(const MappedBlobFile& file) {
   blob_file_cache_->paths().Register(file.number, file.path_id);
   const uint32_t slot = files_.Add(file.number, file.path_id, file.compression);
   if (slot == BlobFileSlotTable::kLostSlot) {
     blob_file_cache_->paths().Unregister(file.number);
+  } else {
+    files_.SetHot(slot, file.hot);
   }
   return slot;
 }

@@ -42,6 +42,7 @@ namespace ROCKSDB_NAMESPACE {
 
 class BlobFileCache;
 class BlobFileMetaData;
+class BlobHeat;
 class BlobSource;
 class ColumnFamilySet;
 class MapCommitObserver;
@@ -94,6 +95,9 @@ class AddressMapStore {
 
   // Accounts of the cost of scans of values that are not in key order.
   ScanDebts* scan_debts() const { return scan_debts_.get(); }
+
+  // The values that are read often, which have a place on the hot path.
+  BlobHeat* heat() const { return heat_.get(); }
 
   // Returns nullptr if DBOptions::row_cache is not set.
   const MappedRowCache* row_cache() const { return row_cache_.get(); }
@@ -155,9 +159,6 @@ class AddressMapStore {
                     const AddressMap::Lookup& found, PinnableSlice* value,
                     uint64_t* bytes_read) const;
 
-  // Returns the path id of a blob file of the column family.
-  uint32_t PathIdOf(uint64_t file_number) const;
-
   // ---- Statistics.
 
   // Return the number and the total size in bytes of those records of a file of
@@ -196,6 +197,10 @@ class AddressMapStore {
   // are all files of the current Version. Marks the map as ready.
   // REQUIRES: single-threaded.
   void AdoptLoadedFiles();
+
+  // Marks the hot files of the Version, which are in the table already.
+  // REQUIRES: single-threaded.
+  void MarkHotFiles(const VersionStorageInfo& version);
 
   // Keeps a damaged file of the current Version that may hold values which are
   // missing in the map: the file is neither dropped nor garbage collected, and
@@ -409,6 +414,7 @@ class AddressMapStore {
   mutable ScanLengthHistogram scan_lengths_;
   mutable ReadAheadGauge read_ahead_gauge_;
   const std::unique_ptr<ScanDebts> scan_debts_;
+  const std::unique_ptr<BlobHeat> heat_;
   uint64_t hash_seed_;
   bool ready_ = false;
   bool versioned_only_ = false;

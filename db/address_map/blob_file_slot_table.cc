@@ -59,7 +59,8 @@ uint32_t BlobFileSlotTable::Add(uint64_t number, uint32_t path_id,
   assert(s->live_count.load() == 0 && s->live_bytes.load() == 0);
   assert(s->job_pins == 0);
   s->number.store(number, std::memory_order_relaxed);
-  s->path_id = path_id;
+  s->path_id.store(path_id, std::memory_order_relaxed);
+  s->hot.store(0, std::memory_order_relaxed);
   s->compression = compression;
   s->size = size;
   s->state.store(state, std::memory_order_release);
@@ -68,6 +69,12 @@ uint32_t BlobFileSlotTable::Add(uint64_t number, uint32_t path_id,
     SetMaybeDroppable();
   }
   return slot;
+}
+
+void BlobFileSlotTable::SetHot(uint32_t slot, HotMark hot) {
+  Slot* const s = Get(slot);
+  assert(s != nullptr && s->state.load() != State::kFree);
+  s->hot.store(hot.code(), std::memory_order_relaxed);
 }
 
 uint32_t BlobFileSlotTable::Find(uint64_t number) const {
@@ -80,7 +87,8 @@ void BlobFileSlotTable::Fill(uint32_t slot, const Slot& s, Info* info) const {
   info->slot = slot;
   info->number = s.number.load(std::memory_order_relaxed);
   info->size = s.size;
-  info->path_id = s.path_id;
+  info->path_id = s.path_id.load(std::memory_order_relaxed);
+  info->hot = HotMark::FromCode(s.hot.load(std::memory_order_relaxed));
   info->compression = s.compression;
   info->state = s.state.load(std::memory_order_relaxed);
   info->live_count = s.live_count.load(std::memory_order_acquire);
@@ -296,6 +304,13 @@ uint64_t BlobFileSlotTable::Number(uint32_t slot) const {
 CompressionType BlobFileSlotTable::Compression(uint32_t slot) const {
   const Slot* const s = Get(slot);
   return s == nullptr ? kNoCompression : s->compression;
+}
+
+BlobFileSlotTable::Place BlobFileSlotTable::PlaceOf(uint32_t slot) const {
+  const Slot* const s = Get(slot);
+  assert(s != nullptr);
+  return Place{s->path_id.load(std::memory_order_relaxed),
+               HotMark::FromCode(s->hot.load(std::memory_order_relaxed))};
 }
 
 bool BlobFileSlotTable::Pin(uint32_t slot) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "db/blob_heat/hot_mark.h"
 #include "rocksdb/compression_type.h"
 #include "rocksdb/rocksdb_namespace.h"
 
@@ -69,12 +70,19 @@ class BlobFileSlotTable {
     uint64_t number = 0;
     uint64_t size = 0;  // bytes
     uint32_t path_id = 0;
+    HotMark hot;
     CompressionType compression = kNoCompression;
     State state = State::kFree;
     uint64_t live_count = 0;
     uint64_t live_bytes = 0;
     uint64_t pins = 0;
     uint64_t job_pins = 0;
+  };
+
+  // Where a file lies, and where its values belong.
+  struct Place {
+    uint32_t path_id = 0;
+    HotMark hot;
   };
 
   // Means "the record is lost" in an address. Never the slot of a file.
@@ -92,6 +100,11 @@ class BlobFileSlotTable {
   // for files that the MANIFEST names when the database is opened).
   uint32_t Add(uint64_t number, uint32_t path_id, CompressionType compression,
                State state = State::kBuilding, uint64_t size = 0);
+
+  // Marks the slot's file as having hot values, or not. A file is not hot after
+  // Add().
+  // REQUIRES: the file is building, or no other thread uses the table yet.
+  void SetHot(uint32_t slot, HotMark hot);
 
   // Returns the file's slot, or kLostSlot if the file is not in the table.
   uint32_t Find(uint64_t number) const;
@@ -164,6 +177,9 @@ class BlobFileSlotTable {
   // Returns the compression type of the slot's file.
   // REQUIRES: the slot is pinned.
   CompressionType Compression(uint32_t slot) const;
+  // Returns the place of the slot's file. Two loads.
+  // REQUIRES: the slot is pinned.
+  Place PlaceOf(uint32_t slot) const;
 
   // Pins the slot's file for a reader. Returns false, without a pin, only if
   // the slot never existed (a torn read of the map). The pin protects the file
@@ -194,9 +210,11 @@ class BlobFileSlotTable {
     std::atomic<uint64_t> live_bytes{0};
     std::atomic<uint64_t> number{0};
     std::atomic<State> state{State::kFree};  // written under the mutex
+    // The code of the HotMark; written like path_id before the file's entries.
+    std::atomic<uint8_t> hot{0};
+    std::atomic<uint32_t> path_id{0};
     // Protected by the mutex.
     CompressionType compression = kNoCompression;
-    uint32_t path_id = 0;
     uint64_t size = 0;  // bytes
     uint64_t job_pins = 0;
   };

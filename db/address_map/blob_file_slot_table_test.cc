@@ -49,6 +49,24 @@ TEST_F(BlobFileSlotTableTest, CopiesAreNotPendingAndCannotBeDropped) {
   ASSERT_TRUE(files_.Free(failed));
 }
 
+TEST_F(BlobFileSlotTableTest, FilesHaveAPlace) {
+  const uint32_t s = files_.Add(7, 2, kZSTD);
+  EXPECT_EQ(2u, files_.PlaceOf(s).path_id);
+  EXPECT_FALSE(files_.PlaceOf(s).hot.is_hot());
+  files_.SetHot(s, HotMark::WithHome(1));
+  EXPECT_EQ(2u, files_.PlaceOf(s).path_id);
+  EXPECT_EQ(1u, files_.PlaceOf(s).hot.home());
+  BlobFileSlotTable::Info info;
+  ASSERT_TRUE(files_.GetInfo(s, &info));
+  EXPECT_TRUE(info.hot == HotMark::WithHome(1));
+  // The next file in the slot is not hot.
+  ASSERT_TRUE(files_.Abandon(s));
+  ASSERT_TRUE(files_.Free(s));
+  ASSERT_EQ(s, files_.Add(8, 0, kNoCompression));
+  EXPECT_EQ(0u, files_.PlaceOf(s).path_id);
+  EXPECT_FALSE(files_.PlaceOf(s).hot.is_hot());
+}
+
 TEST_F(BlobFileSlotTableTest, StatesFollowTheLifeOfAFile) {
   const uint32_t s = files_.Add(7, 2, kZSTD);
   ASSERT_NE(BlobFileSlotTable::kLostSlot, s);

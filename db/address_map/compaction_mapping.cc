@@ -310,12 +310,9 @@ bool CompactionMapping::Part::FindPath(const Slice& user_key,
   if (!found.found || slot == BlobFileSlotTable::kLostSlot) {
     return false;
   }
-  const uint64_t file = job_->blobs_->file_table().Number(slot);
-  if (file != last_file_) {
-    last_file_ = file;
-    last_path_id_ = job_->blobs_->PathIdOf(file);
-  }
-  *path_id = last_path_id_;
+  const BlobFileSlotTable::Place place =
+      job_->blobs_->file_table().PlaceOf(slot);
+  *path_id = place.hot.HomeOr(place.path_id);
   return true;
 }
 

@@ -106,10 +106,6 @@ class CompactionMapping {
     static constexpr size_t kMaxChecked = size_t{1} << 16;
     std::vector<MapName> zeroed_;
 #endif  // !NDEBUG
-    // The file that FindPath() found last. Consecutive values are often in the
-    // same file.
-    uint64_t last_file_ = 0;
-    uint32_t last_path_id_ = 0;
   };
 
   // Returns nullptr if the column family has no map.

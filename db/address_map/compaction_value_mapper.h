@@ -33,7 +33,8 @@ class CompactionValueMapper {
   // that the value is lost.
   virtual bool IsLost(const Slice& user_key, const BlobIndex& index) const = 0;
 
-  // Sets *path_id to the path of the file that has the value of a mapped entry.
+  // Sets *path_id to the path of the file that has the value of a mapped entry;
+  // for a hot value (blob_hot_bytes), to the path where it belongs otherwise.
   // Returns false if no file has it.
   virtual bool FindPath(const Slice& user_key, const BlobIndex& index,
                         uint32_t* path_id) = 0;

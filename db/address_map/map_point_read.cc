@@ -10,6 +10,9 @@
 #include "db/address_map/address_map_store.h"
 #include "db/address_map/mapped_blob_index.h"
 #include "db/address_map/mapped_record_name.h"
+#include "db/blob/blob_source.h"
+#include "db/blob_heat/blob_heat.h"
+#include "db/blob_v2/blob_format_v2.h"
 #include "db/column_family.h"
 #include "db/read_callback.h"
 #include "db/version_edit.h"
@@ -212,11 +215,27 @@ MapPointRead::Action MapPointRead::Replace(AddressMap::Lookup&& found) {
     is_cached_ = true;
     return Action::kReplaced;
   }
+  if (UNLIKELY(blobs_->heat()->IsOn())) {
+    CountRead(found);
+  }
   blobs_->ToBlobIndex(found, user_key_.size(), &blob_index_);
   key_ = ParsedInternalKey(user_key_, name.seq, kTypeBlobIndex);
   pin_ = std::move(found.pin);
   TEST_SYNC_POINT("MapPointRead::Replace:Pinned");
   return Action::kReplaced;
+}
+
+void MapPointRead::CountRead(const AddressMap::Lookup& found) const {
+  const MapAddress& address = found.entry.address;
+  const BlobFileSlotTable& files = blobs_->file_table();
+  if (read_options_.read_tier == kBlockCacheTier ||
+      cfd_->blob_source()->IsInMemory(
+          files.Number(address.slot),
+          address.offset + BlobRecordV2::ValueOffset(user_key_.size()))) {
+    return;
+  }
+  blobs_->heat()->OnRead(user_key_, found.entry.name,
+                         files.PlaceOf(address.slot), address.size);
 }
 
 void MapPointRead::FillRowCache(const Slice& value) const {

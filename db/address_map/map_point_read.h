@@ -208,6 +208,8 @@ class MapPointRead {
   Action EndAsIs(SequenceNumber first_above);
   Action TakeNamed(SequenceNumber seq, const Slice& value);
   Action Replace(AddressMap::Lookup&& found);
+  // Counts the read of the value for BlobHeat, unless it needs no blob file.
+  void CountRead(const AddressMap::Lookup& found) const;
   Action Stop(Status s);
   Action Restart();
 

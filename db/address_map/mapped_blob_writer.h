@@ -10,6 +10,7 @@
 
 #include "db/address_map/address_map.h"
 #include "db/address_map/mapped_blob_index.h"
+#include "db/blob_heat/hot_mark.h"
 #include "db/blob_v2/blob_format_v2.h"
 #include "db/blob_v2/blob_record_index.h"
 #include "rocksdb/compression_type.h"
@@ -27,6 +28,7 @@ class BlobLogWriter;
 struct MappedBlobFile {
   uint64_t number = 0;
   uint32_t path_id = 0;
+  HotMark hot;
   CompressionType compression = kNoCompression;
   uint64_t size = 0;  // bytes
   BlobFooterV2 footer;

@@ -22,8 +22,8 @@ namespace ROCKSDB_NAMESPACE {
 class BlobCopyWriter::Sink : public MappedBlobSink {
  public:
   // stats: counts the files; may be nullptr.
-  Sink(uint64_t seed, std::shared_ptr<PathReadStats> stats)
-      : hash_seed_(seed), stats_(std::move(stats)) {}
+  Sink(uint64_t seed, HotMark hot, std::shared_ptr<PathReadStats> stats)
+      : hash_seed_(seed), hot_(hot), stats_(std::move(stats)) {}
 
   uint64_t hash_seed() const override { return hash_seed_; }
   MappedBlobIndex NameOf(const Slice& /*user_key*/, SequenceNumber /*seq*/,
@@ -37,6 +37,7 @@ class BlobCopyWriter::Sink : public MappedBlobSink {
     if (stats_ != nullptr) {
       stats_->jobs().AddWritten(file.path_id, file.size);
     }
+    file.hot = hot_;
     files_.push_back(std::move(file));
   }
 
@@ -52,6 +53,7 @@ class BlobCopyWriter::Sink : public MappedBlobSink {
 
  private:
   const uint64_t hash_seed_;
+  const HotMark hot_;
   const std::shared_ptr<PathReadStats> stats_;
   MappedBlobIndex next_;
   bool is_stored_form_ = false;
@@ -59,13 +61,15 @@ class BlobCopyWriter::Sink : public MappedBlobSink {
   std::vector<MappedBlobFile> files_;
 };
 
-BlobCopyWriter::BlobCopyWriter(const BlobCopyContext& context, uint32_t path_id)
+BlobCopyWriter::BlobCopyWriter(const BlobCopyContext& context, uint32_t path_id,
+                               HotMark hot)
     : context_(context),
       cf_options_(context.mutable_cf_options),
+      hot_(hot),
       compression_(cf_options_.blob_compression_type),
       write_options_(context.io_priority, Env::IOActivity::kCompaction),
       sink_(std::make_unique<Sink>(
-          context.cfd->address_map_store()->hash_seed(),
+          context.cfd->address_map_store()->hash_seed(), hot,
           context.cfd->table_cache()->path_read_stats())) {
   // Separated values must stay separated, whatever their size.
   cf_options_.min_blob_size = 0;
@@ -151,7 +155,13 @@ Status BlobCopyWriter::Convert(const Value& value, Slice* bytes) {
 }
 
 // The builder begins another file if it gets another value.
-Status BlobCopyWriter::Finish() { return builder_->Finish(); }
+Status BlobCopyWriter::Finish() {
+  const Status s = builder_->Finish();
+  for (BlobFileAddition& addition : additions_) {
+    addition.SetHot(hot_);
+  }
+  return s;
+}
 
 void BlobCopyWriter::Abandon(const Status& s) {
   builder_->Abandon(s);

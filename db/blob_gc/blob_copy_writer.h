@@ -13,6 +13,7 @@
 #include "db/blob/blob_file_addition.h"
 #include "db/blob_gc/blob_copy_job.h"
 #include "db/blob_gc/blob_gc_picker.h"
+#include "db/blob_heat/hot_mark.h"
 #include "rocksdb/compression_type.h"
 #include "rocksdb/options.h"
 #include "rocksdb/slice.h"
@@ -54,9 +55,10 @@ class BlobCopyWriter {
     Decompressor* decompressor = nullptr;
   };
 
-  // path_id: the path of the files.
+  // path_id: the path of the files. hot: their mark.
   // REQUIRES: context outlives this object.
-  BlobCopyWriter(const BlobCopyContext& context, uint32_t path_id);
+  BlobCopyWriter(const BlobCopyContext& context, uint32_t path_id,
+                 HotMark hot = HotMark());
   ~BlobCopyWriter();
   BlobCopyWriter(const BlobCopyWriter&) = delete;
   BlobCopyWriter& operator=(const BlobCopyWriter&) = delete;
@@ -112,6 +114,7 @@ class BlobCopyWriter {
 
   const BlobCopyContext& context_;
   MutableCFOptions cf_options_;
+  const HotMark hot_;
   const CompressionType compression_;
   const WriteOptions write_options_;
   const std::unique_ptr<Sink> sink_;

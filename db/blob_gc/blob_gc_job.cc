@@ -54,7 +54,8 @@ BlobGcJob::BlobGcJob(const Context& context,
     : context_(context),
       files_(files),
       path_id_(path_id),
-      writer_(std::make_unique<BlobCopyWriter>(context_, path_id)) {}
+      writer_(
+          std::make_unique<BlobCopyWriter>(context_, path_id, context_.hot)) {}
 
 BlobGcJob::~BlobGcJob() = default;
 

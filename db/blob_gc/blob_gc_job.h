@@ -14,6 +14,7 @@
 #include "db/blob/blob_file_addition.h"
 #include "db/blob_gc/blob_copy_job.h"
 #include "db/blob_gc/blob_gc_storage.h"
+#include "db/blob_heat/hot_mark.h"
 #include "db/blob_v2/blob_format_v2.h"
 #include "file/random_access_file_reader.h"
 #include "options/cf_options.h"
@@ -43,6 +44,8 @@ class BlobGcJob : public BlobCopyJob {
     // files of such a run have been copied, the job ends, because the rest of
     // the run must not be written after greater keys.
     std::vector<bool> goes_on;
+    // The mark of all files and of the outputs.
+    HotMark hot;
     // Once the job has copied this many bytes, it ends as soon as an output
     // file is full; the other values stay where they are. 0 means no limit.
     uint64_t max_copied = 0;

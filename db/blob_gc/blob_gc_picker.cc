@@ -159,12 +159,13 @@ BlobGcPicker::Job BlobGcPicker::Pick(const Options& options,
   });
   const uint64_t max_copied = MaxCopied(options, SpaceOf(files, 0));
   job.path_id = first.path_id;
+  job.hot = first.hot;
   for (auto it = candidates.begin(); it != end; ++it) {
     const File& file = *it->file;
     if (job.files.size() == kMaxFiles) {
       break;
     }
-    if (file.path_id != first.path_id ||
+    if (file.path_id != first.path_id || !(file.hot == first.hot) ||
         file.is_survivor != first.is_survivor ||
         (!job.files.empty() && job.live_size + file.live_size > max_copied)) {
       continue;
@@ -225,19 +226,21 @@ BlobGcPicker::Job BlobGcPicker::PickSmall(const Options& options,
   }
   // Files of one job are on one path and, unless all small files are to be
   // merged, of one kind.
-  using Tier = std::tuple<uint32_t, bool, int>;
+  using Tier = std::tuple<uint32_t, HotMark, bool, int>;
   std::map<Tier, std::vector<const File*>> tiers;
   for (const File& file : files) {
     if (file.is_busy || file.live_size == 0 || file.size >= small_size ||
-        file.index_size >= kSmallIndex) {
+        file.index_size >= kSmallIndex ||
+        (options.merge_all_small && file.hot.is_hot())) {
       continue;
     }
     int tier = 0;
     for (uint64_t size = file.size; size >= kTierFactor; size /= kTierFactor) {
       ++tier;
     }
-    tiers[options.merge_all_small ? Tier(file.path_id, false, 0)
-                                  : Tier(file.path_id, file.is_survivor, tier)]
+    tiers[options.merge_all_small
+              ? Tier(file.path_id, file.hot, false, 0)
+              : Tier(file.path_id, file.hot, file.is_survivor, tier)]
         .push_back(&file);
   }
   const size_t min_files = options.merge_all_small ? 2 : kTierFactor;
@@ -258,6 +261,7 @@ BlobGcPicker::Job BlobGcPicker::PickSmall(const Options& options,
       std::max(std::min(options.flush_size, options.max_copied),
                MaxCopied(options, SpaceOf(files, 0)));
   job.path_id = best->front()->path_id;
+  job.hot = best->front()->hot;
   for (const File* file : *best) {
     if (job.files.size() == kMaxFiles ||
         (job.files.size() >= 2 &&

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "db/blob_heat/hot_mark.h"
 #include "rocksdb/rocksdb_namespace.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -72,6 +73,9 @@ class BlobGcPicker {
     // value.
     uint64_t live_size = 0;
     uint32_t path_id = 0;
+    // Files with different marks are of different kinds: a job takes files of
+    // one kind.
+    HotMark hot;
     // True if the file was written by a garbage collection.
     bool is_survivor = false;
     // True if a job is collecting the file, or it must not be collected now.
@@ -103,8 +107,9 @@ class BlobGcPicker {
     uint64_t wanted_room = 0;
     // Compares user keys. May be nullptr if no file has KeyRanges.
     const Comparator* comparator = nullptr;
-    // Merge small files as soon as there are two, regardless of their sizes and
-    // of space_amp_limit.
+    // Merge small files as soon as there are two, whatever their sizes and
+    // space_amp_limit are. Hot files stay as they are: values that are read
+    // less are taken from them file by file.
     bool merge_all_small = false;
   };
 
@@ -122,6 +127,7 @@ class BlobGcPicker {
     uint64_t size = 0;
     uint64_t live_size = 0;
     uint32_t path_id = 0;
+    HotMark hot;
   };
 
   BlobGcPicker() = delete;

@@ -66,6 +66,38 @@ TEST_F(BlobGcPickerTest, SpaceCountsFilesAndCopies) {
   EXPECT_EQ(2.25, space.Amplification());
 }
 
+// A job takes hot files of one home, or files without hot values.
+TEST_F(BlobGcPickerTest, JobsTakeFilesOfOneMark) {
+  options_.space_amp_limit = 1.01;
+  options_.min_copied = 1 << 20;
+  for (uint64_t number = 1; number <= 9; ++number) {
+    Add(number, 1000, 100)->hot =
+        number % 3 == 0 ? HotMark() : HotMark::WithHome(number % 3);
+  }
+  const BlobGcPicker::Job job = Pick();
+  ASSERT_EQ(3u, job.files.size());
+  for (const uint64_t number : job.files) {
+    EXPECT_TRUE(files_[number - 1].hot == job.hot);
+  }
+}
+
+TEST_F(BlobGcPickerTest, SmallHotFilesAreMergedByTiersAlone) {
+  options_.file_size = uint64_t{1} << 20;
+  options_.min_copied = 1 << 20;
+  for (uint64_t number = 1; number <= BlobGcPicker::kTierFactor; ++number) {
+    Add(number, 1000, 1000)->hot = HotMark::WithHome(1);
+  }
+  Add(100, 1000, 1000);
+  const BlobGcPicker::Job job = BlobGcPicker::PickSmall(options_, files_);
+  EXPECT_EQ(BlobGcPicker::kTierFactor, job.files.size());
+  EXPECT_TRUE(job.hot == HotMark::WithHome(1));
+  options_.merge_all_small = true;
+  EXPECT_TRUE(BlobGcPicker::PickSmall(options_, files_).files.empty());
+  Add(101, 1000, 1000);
+  EXPECT_EQ((std::set<uint64_t>{100, 101}),
+            Numbers(BlobGcPicker::PickSmall(options_, files_)));
+}
+
 TEST_F(BlobGcPickerTest, PicksNothingWithoutGarbage) {
   EXPECT_EQ(0u, Excess());
   EXPECT_TRUE(Pick().files.empty());

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
-#include <iterator>
 #include <utility>
 
 #include "db/address_map/address_map_store.h"
@@ -14,6 +13,7 @@
 #include "db/blob/blob_file_reader.h"
 #include "db/blob/blob_source.h"
 #include "db/blob_gc/blob_copy_writer.h"
+#include "db/blob_gc/blob_copy_writers.h"
 #include "db/blob_gc/blob_gc_storage.h"
 #include "db/blob_gc/mapped_blob_record.h"
 #include "db/blob_v2/blob_read_group.h"
@@ -50,46 +50,29 @@ class BlobRangeSortJob::Visitor : public MappedKeyScan::Visitor {
 };
 
 BlobRangeSortJob::BlobRangeSortJob(const Context& context)
-    : context_(context) {}
+    : context_(context),
+      writers_(std::make_unique<BlobCopyWriters>(context_)) {}
 
 BlobRangeSortJob::~BlobRangeSortJob() = default;
 
+const std::vector<BlobFileAddition>& BlobRangeSortJob::additions() const {
+  return writers_->additions();
+}
+
 std::vector<MappedBlobFile> BlobRangeSortJob::TakeOutputs() {
-  std::vector<MappedBlobFile> all;
-  for (const auto& writer : writers_) {
-    for (MappedBlobFile& file : writer.second->TakeOutputs()) {
-      all.push_back(std::move(file));
-    }
-  }
-  return all;
+  return writers_->TakeOutputs();
 }
 
 std::vector<MapAddress> BlobRangeSortJob::TakeSources() {
-  std::vector<MapAddress> all;
-  for (const auto& writer : writers_) {
-    const std::vector<MapAddress> sources = writer.second->TakeSources();
-    all.insert(all.end(), sources.begin(), sources.end());
-  }
-  return all;
+  return writers_->TakeSources();
 }
 
 std::vector<BlobGcPicker::KeyRange> BlobRangeSortJob::TakeKeyRanges() {
-  std::vector<BlobGcPicker::KeyRange> all;
-  for (const auto& writer : writers_) {
-    std::vector<BlobGcPicker::KeyRange> ranges = writer.second->TakeKeyRanges();
-    all.insert(all.end(), std::make_move_iterator(ranges.begin()),
-               std::make_move_iterator(ranges.end()));
-  }
-  return all;
+  return writers_->TakeKeyRanges();
 }
 
 std::vector<uint32_t> BlobRangeSortJob::TakeKeySizes() {
-  std::vector<uint32_t> all;
-  for (const auto& writer : writers_) {
-    const std::vector<uint32_t> sizes = writer.second->TakeKeySizes();
-    all.insert(all.end(), sizes.begin(), sizes.end());
-  }
-  return all;
+  return writers_->TakeKeySizes();
 }
 
 Status BlobRangeSortJob::Run() {
@@ -105,20 +88,8 @@ Status BlobRangeSortJob::Run() {
     s = Status::OK();
   }
   TEST_SYNC_POINT_CALLBACK("BlobRangeSortJob::Run:BeforeFinish", &s);
-  for (const auto& writer : writers_) {
-    if (s.ok()) {
-      s = writer.second->Finish();
-    }
-  }
-  for (const auto& writer : writers_) {
-    if (!s.ok()) {
-      writer.second->Abandon(s);
-      continue;
-    }
-    stats_.bytes_written += writer.second->BytesWritten();
-    additions_.insert(additions_.end(), writer.second->additions().begin(),
-                      writer.second->additions().end());
-  }
+  s = writers_->Finish(s);
+  stats_.bytes_written = writers_->BytesWritten();
   return s;
 }
 
@@ -146,6 +117,7 @@ void BlobRangeSortJob::AddFile(uint32_t slot) {
   // Values that another job has just copied stay: its outputs may be abandoned.
   file.is_used = context_.storage->PinSource(slot, &info) &&
                  info.state == BlobFileSlotTable::State::kLive &&
+                 !info.hot.is_hot() &&
                  context_.excluded.count(info.number) == 0;
   file.number = info.number;
   // Copies get the id of an existing path.
@@ -169,22 +141,6 @@ void BlobRangeSortJob::UnpinUnused() {
   }
 }
 
-BlobCopyWriter* BlobRangeSortJob::WriterOf(uint32_t path_id) {
-  std::unique_ptr<BlobCopyWriter>& writer = writers_[path_id];
-  if (writer == nullptr) {
-    writer = std::make_unique<BlobCopyWriter>(context_, path_id);
-  }
-  return writer.get();
-}
-
-uint64_t BlobRangeSortJob::BytesCopied() const {
-  uint64_t bytes = 0;
-  for (const auto& writer : writers_) {
-    bytes += writer.second->bytes_copied();
-  }
-  return bytes;
-}
-
 Status BlobRangeSortJob::AddEntry(const ParsedInternalKey& key,
                                   const MappedBlobIndex& index) {
   const AddressMapStore* const blobs = context_.cfd->address_map_store();
@@ -206,7 +162,8 @@ Status BlobRangeSortJob::AddEntry(const ParsedInternalKey& key,
     if (!s.ok()) {
       return s;
     }
-    if (context_.max_copied != 0 && BytesCopied() >= context_.max_copied) {
+    if (context_.max_copied != 0 &&
+        writers_->BytesCopied() >= context_.max_copied) {
       reached_limit_ = true;
       return Status::Incomplete();
     }
@@ -382,7 +339,8 @@ Status BlobRangeSortJob::OpenFileOf(const FileRead& read) {
     return Unreadable(file, first.offset, s);
   }
   file.compression = file.reader.GetValue()->GetCompressionType();
-  file.decompressor = WriterOf(file.path_id)->DecompressorFor(file.compression);
+  file.decompressor =
+      writers_->Of(file.path_id)->DecompressorFor(file.compression);
   return s;
 }
 
@@ -470,7 +428,7 @@ Status BlobRangeSortJob::WriteChunk() {
     value.compression = file.compression;
     value.decompressor = file.decompressor.get();
     BlobCopyWriter::Outcome outcome;
-    s = WriterOf(file.path_id)->Add(value, &outcome);
+    s = writers_->Of(file.path_id)->Add(value, &outcome);
     switch (outcome) {
       case BlobCopyWriter::Outcome::kAdded:
         ++stats_.values_copied;

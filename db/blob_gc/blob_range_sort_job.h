@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -23,7 +22,7 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-class BlobCopyWriter;
+class BlobCopyWriters;
 class BlobFileReader;
 class BlobGcStorage;
 class Decompressor;
@@ -45,6 +44,7 @@ class Version;
 // until they are as many as the old ones.
 //
 // A value stays on its path: there are outputs on each path that has values.
+// Hot values (blob_hot_bytes) stay where they are.
 //
 // A file is pinned while the chunk has values of it, and until the end of the
 // job if values of it were copied: other jobs cannot drop it meanwhile.
@@ -96,9 +96,7 @@ class BlobRangeSortJob : public BlobCopyJob {
   ~BlobRangeSortJob() override;
 
   Status Run() override;
-  const std::vector<BlobFileAddition>& additions() const override {
-    return additions_;
-  }
+  const std::vector<BlobFileAddition>& additions() const override;
   std::vector<MappedBlobFile> TakeOutputs() override;
   std::vector<MapAddress> TakeSources() override;
   std::vector<uint32_t> TakeKeySizes() override;
@@ -142,9 +140,6 @@ class BlobRangeSortJob : public BlobCopyJob {
   bool Find(const MapName& name, AddressMap::Lookup* found);
   // Pins the file of the slot.
   void AddFile(uint32_t slot);
-  BlobCopyWriter* WriterOf(uint32_t path_id);
-  // Returns the bytes of keys and values that were copied.
-  uint64_t BytesCopied() const;
   Status CopyChunk();
   // Marks the values of the chunk that stay.
   void MarkKept();
@@ -171,8 +166,7 @@ class BlobRangeSortJob : public BlobCopyJob {
   Status Unreadable(const File& file, uint64_t offset, const Status& s);
 
   const Context context_;
-  std::map<uint32_t, std::unique_ptr<BlobCopyWriter>> writers_;  // by path id
-  std::vector<BlobFileAddition> additions_;
+  const std::unique_ptr<BlobCopyWriters> writers_;
   std::unordered_map<uint32_t, File> files_;  // by slot
   // The chunk.
   std::vector<Entry> entries_;

@@ -14,7 +14,8 @@ BlobRelocation::BlobRelocation(const BlobFiles& blob_files, uint32_t path_id)
     : path_id_(path_id) {
   for (const auto& meta : blob_files) {
     assert(meta);
-    if (meta->GetPathId() != path_id) {
+    // A hot value moves only if it belongs to another path.
+    if (meta->hot().HomeOr(meta->GetPathId()) != path_id) {
       numbers_.push_back(meta->GetBlobFileNumber());
     }
   }

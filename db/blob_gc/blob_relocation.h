@@ -26,6 +26,7 @@ class BlobRelocation {
   BlobRelocation() = default;
 
   // The values of blob files that are not on path `path_id` have to be moved.
+  // Hot values count as being on their home path.
   // blob_files: the blob files of the input Version, sorted by number.
   BlobRelocation(const BlobFiles& blob_files, uint32_t path_id);
 

@@ -10,10 +10,10 @@ namespace ROCKSDB_NAMESPACE {
 
 class BlobRelocationTest : public testing::Test {
  protected:
-  void AddFile(uint64_t number, uint32_t path_id) {
+  void AddFile(uint64_t number, uint32_t path_id, HotMark hot = HotMark()) {
     auto shared = SharedBlobFileMetaData::Create(
         number, /* total_blob_count */ 1, /* total_blob_bytes */ 100, "", "",
-        path_id);
+        path_id, /*index_bytes=*/0, /*is_collected=*/false, hot);
     files_.push_back(BlobFileMetaData::Create(std::move(shared), {}, 0, 0));
   }
 
@@ -57,6 +57,17 @@ TEST_F(BlobRelocationTest, RelocatesFilesFromOtherPaths) {
       ASSERT_FALSE(relocation.ShouldRelocate(number));
     }
   }
+}
+
+// Hot values are moved only if they belong to another path.
+TEST_F(BlobRelocationTest, HotFilesCountAsBeingAtHome) {
+  AddFile(3, 1);
+  AddFile(5, 0, HotMark::WithHome(1));
+  BlobRelocation at_home(files_, 1);
+  EXPECT_TRUE(at_home.IsEmpty());
+  BlobRelocation elsewhere(files_, 0);
+  EXPECT_TRUE(elsewhere.ShouldRelocate(3));
+  EXPECT_TRUE(elsewhere.ShouldRelocate(5));
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -33,7 +33,8 @@ bool AnyElsewhere(const std::string& db_dir,
       });
 }
 
-// Returns true if a file of the current version has another path id than 0.
+// Returns true if a file of the current version has another path id than 0, or
+// hot values, which have another home.
 bool HasPathIds(ColumnFamilyData* cfd) {
   if (cfd->current() == nullptr) {
     return false;
@@ -48,7 +49,7 @@ bool HasPathIds(ColumnFamilyData* cfd) {
   }
   bool result = false;
   for (const auto& file : files.GetBlobFiles()) {
-    result = result || file->GetPathId() != 0;
+    result = result || file->GetPathId() != 0 || file->hot().is_hot();
   }
   if (files.delta() != nullptr) {
     files.delta()->ForEachFile([&](const DeltaVersion::FilePtr& file) {

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "db/address_map/address_map_store.h"
+#include "db/blob_heat/blob_heat_picker.h"
 #include "db/column_family.h"
 #include "db/delta/delta_picker.h"
 #include "db/delta/delta_version.h"
@@ -36,8 +37,9 @@ class OldestMisplacedBlobs {
   }
 
   bool Has(const BlobFileMetaData& file) const {
-    return file.GetPathId() < PathLayout::kMaxPaths &&
-           file.GetBlobFileNumber() >= oldest_[file.GetPathId()];
+    const uint32_t home = file.hot().HomeOr(file.GetPathId());
+    return home < PathLayout::kMaxPaths &&
+           file.GetBlobFileNumber() >= oldest_[home];
   }
 
  private:
@@ -52,6 +54,28 @@ uint64_t LiveBytes(const BlobFileMetaData& file,
 }
 
 }  // namespace
+
+bool MisplacedBytes::MustDrain(const BlobFileMetaData& file,
+                               const MutableCFOptions& options,
+                               const AddressMapStore* mapped) const {
+  // Without the map, compactions move the values. A file without live values is
+  // dropped.
+  if (!file.hot().is_hot() || mapped == nullptr || !mapped->enabled() ||
+      file.GetGarbageBlobBytes() + mapped->GarbageBytes(file) >=
+          file.GetTotalBlobBytes()) {
+    return false;
+  }
+  const auto path_of = [this](uint32_t id) {
+    return static_cast<uint32_t>(PathLayout::IndexOf(id, paths_.size()));
+  };
+  BlobHeatPicker::Options heat;
+  heat.budget = options.blob_hot_bytes;
+  heat.path_id = path_of(options.blob_hot_path_id);
+  BlobHeatPicker::File hot;
+  hot.path_id = path_of(file.GetPathId());
+  hot.hot = file.hot();
+  return BlobHeatPicker::MustDrain(heat, hot);
+}
 
 MisplacedBytes MisplacedBytes::Of(ColumnFamilyData* cfd) {
   return Of(*cfd->current()->storage_info(), cfd->GetLatestMutableCFOptions(),
@@ -84,7 +108,9 @@ void MisplacedBytes::AddSstAndBlobFiles(const VersionStorageInfo& files,
     blobs.Add(*file, PathLayout::MisplacedBlobMask(options, *file, level));
   }
   for (const auto& file : files.GetBlobFiles()) {
-    if (blobs.Has(*file)) {
+    const bool must_drain = MustDrain(*file, options, mapped);
+    num_hot_ += must_drain ? 1 : 0;
+    if (must_drain || blobs.Has(*file)) {
       CountOf(file->GetPathId()).Add(LiveBytes(*file, mapped));
     }
   }

@@ -12,6 +12,7 @@
 namespace ROCKSDB_NAMESPACE {
 
 class AddressMapStore;
+class BlobFileMetaData;
 class ColumnFamilyData;
 class VersionStorageInfo;
 struct MutableCFOptions;
@@ -27,7 +28,10 @@ struct MutableCFOptions;
 // * a delta file on another path than that of its tier, with all its bytes;
 // * a blob file to which a misplaced SST file may refer, and that is not on the
 //   path of values of its level, with its live bytes: garbage is not moved, but
-//   deleted with the file.
+//   deleted with the file. A hot file (blob_hot_bytes) counts as being on its
+//   home path;
+// * a hot file that must not stay (BlobHeatPicker::MustDrain()), with its live
+//   bytes.
 //
 // Invariant: if nothing is to be moved (IsEmpty()), there are no files and no
 // bytes.
@@ -54,11 +58,14 @@ class MisplacedBytes {
   // One element for each path.
   const std::vector<Count>& paths() const { return paths_; }
   Count Sum() const;
-  // The number of SST files that have to be rewritten, and of delta files that
-  // have to be moved.
+  // The number of SST files that have to be rewritten, of hot blob files that
+  // have to be drained, and of delta files that have to be moved.
   size_t num_sst() const { return num_sst_; }
+  size_t num_hot() const { return num_hot_; }
   size_t num_delta() const { return num_delta_; }
-  bool IsEmpty() const { return num_sst_ == 0 && num_delta_ == 0; }
+  bool IsEmpty() const {
+    return num_sst_ == 0 && num_hot_ == 0 && num_delta_ == 0;
+  }
 
  private:
   explicit MisplacedBytes(size_t num_paths) : paths_(num_paths) {}
@@ -68,10 +75,13 @@ class MisplacedBytes {
                           const AddressMapStore* mapped);
   void AddDeltaFiles(const VersionStorageInfo& files,
                      const MutableCFOptions& options);
+  bool MustDrain(const BlobFileMetaData& file, const MutableCFOptions& options,
+                 const AddressMapStore* mapped) const;
   Count& CountOf(uint32_t path_id);
 
   std::vector<Count> paths_;
   size_t num_sst_ = 0;
+  size_t num_hot_ = 0;
   size_t num_delta_ = 0;
 };
 

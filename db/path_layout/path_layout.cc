@@ -70,7 +70,8 @@ bool PathLayout::PlacesFiles(const MutableCFOptions& options) {
 }
 
 bool PathLayout::NamesPaths(const MutableCFOptions& options) {
-  return PlacesFiles(options) || !options.path_prices.empty();
+  return PlacesFiles(options) || options.blob_hot_bytes > 0 ||
+         !options.path_prices.empty();
 }
 
 uint32_t PathLayout::SstPathId(const MutableCFOptions& options, int level) {

@@ -44,7 +44,8 @@ class PathLayout {
   // delta_sorted_path_id.
   static bool PlacesFiles(const MutableCFOptions& options);
   // Returns true if an option names paths by their ids, so that the meaning of
-  // the options depends on cf_paths: PlacesFiles(), or path_prices.
+  // the options depends on cf_paths: PlacesFiles(), blob_hot_bytes, or
+  // path_prices.
   static bool NamesPaths(const MutableCFOptions& options);
 
   // Returns the path id of the SST files of `level`.

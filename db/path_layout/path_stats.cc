@@ -32,7 +32,8 @@ struct Column {
     kAlways = 0,
     kWithReads = 1,
     kWithDeltas = 2,
-    kWithLayout = 4
+    kWithLayout = 4,
+    kWithHot = 8
   };
 
   // The key in the map is "path<i>." + this.
@@ -45,6 +46,7 @@ constexpr unsigned kAlways = Column::kAlways;
 constexpr unsigned kRead = Column::kWithReads;
 constexpr unsigned kDelta = Column::kWithDeltas;
 constexpr unsigned kLayout = Column::kWithLayout;
+constexpr unsigned kHot = Column::kWithHot;
 
 constexpr Column kColumns[] = {
     {"sst-files", kAlways, [](const PathStats& p) { return p.sst_files; }},
@@ -55,6 +57,8 @@ constexpr Column kColumns[] = {
      [](const PathStats& p) { return p.BlobLiveBytes(); }},
     {"blob-garbage-bytes", kAlways,
      [](const PathStats& p) { return p.blob_garbage_bytes; }},
+    {"hot-files", kHot, [](const PathStats& p) { return p.hot_files; }},
+    {"hot-bytes", kHot, [](const PathStats& p) { return p.hot_bytes; }},
     {"delta-files", kDelta, [](const PathStats& p) { return p.delta_files; }},
     {"delta-bytes", kDelta, [](const PathStats& p) { return p.delta_bytes; }},
     {"misplaced-files", kLayout,
@@ -79,6 +83,7 @@ std::vector<const Column*> ShownColumns(const std::vector<PathStats>& paths) {
   for (const PathStats& path : paths) {
     given |= path.has_reads ? kRead : 0;
     given |= path.has_misplaced ? kLayout : 0;
+    given |= path.hot_files > 0 ? kHot : 0;
     given |= path.delta_files > 0 || path.delta_reads.reads > 0 ? kDelta : 0;
   }
   std::vector<const Column*> columns;
@@ -265,6 +270,10 @@ std::vector<PathStats> PathStats::Collect(const VersionStorageInfo& vstorage,
     PathStats& path = path_of(blob_file->GetPathId());
     ++path.blob_files;
     path.blob_bytes += blob_file->GetBlobFileSize();
+    if (blob_file->hot().is_hot()) {
+      ++path.hot_files;
+      path.hot_bytes += blob_file->GetBlobFileSize();
+    }
     path.blob_garbage_bytes +=
         blob_file->GetGarbageBlobBytes() +
         (mapped == nullptr ? 0 : mapped->GarbageBytes(*blob_file));

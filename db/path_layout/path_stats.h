@@ -37,6 +37,10 @@ struct PathStats {
   uint64_t blob_bytes = 0;
   // The part of blob_bytes to which no SST file refers.
   uint64_t blob_garbage_bytes = 0;
+  // The part of blob_files and blob_bytes that has hot values (blob_hot_bytes).
+  // Not reported if no path has such a file.
+  uint64_t hot_files = 0;
+  uint64_t hot_bytes = 0;
   // Delta files. Not reported if no path has, or has had, one.
   uint64_t delta_files = 0;
   uint64_t delta_bytes = 0;

@@ -13,6 +13,7 @@
 #include "db/address_map/address_map_store.h"
 #include "db/blob_gc/blob_gc_job.h"
 #include "db/blob_gc/blob_range_sort_job.h"
+#include "db/blob_heat/blob_heat.h"
 #include "db/column_family.h"
 #include "db/job_context.h"
 #include "db/version_edit.h"
@@ -53,6 +54,9 @@ DBStrata::BackgroundBlobGc::BackgroundBlobGc(DBStrata* strata,
   if (plan_.is_scan_sort) {
     blobs_->gc()->SetSorting(true);
   }
+  if (UsesHotRoom()) {
+    blobs_->heat()->SetBusy(true);
+  }
   scan_job_bytes_ = plan_.is_scan_sort    ? plan_.max_copied
                     : plan_.is_scan_merge ? plan_.job.live_size
                                           : 0;
@@ -75,6 +79,9 @@ void DBStrata::BackgroundBlobGc::GiveBack(bool /*has_run*/) {
   if (plan_.is_scan_sort) {
     blobs_->gc()->SetSorting(false);
   }
+  if (UsesHotRoom()) {
+    blobs_->heat()->SetBusy(false);
+  }
   blobs_->scan_debts()->EndJob(scan_job_bytes_);
 }
 
@@ -84,7 +91,7 @@ void DBStrata::BackgroundBlobGc::AfterRun() {
 
 void DBStrata::BackgroundBlobGc::OnEnd(const Status& s) {
   if (!s.ok()) {
-    strata_->ForgetDueSorts();
+    strata_->ForgetDueJobs();
   }
   // There is room for another job. After a failure none is scheduled before the
   // next event, such as a scan of a range that is due: a thread that waits for
@@ -159,6 +166,7 @@ Status DBStrata::BackgroundBlobGc::Run(JobContext* job_context) {
   db_->mutex_.Lock();
   db_->ReleaseFileNumberFromPendingOutputs(pending_outputs);
   EndSort(s);
+  EndHeat(s);
   storage_.reset();
   NoteResult(s, wrote_manifest, job_id);
   strata_->DropEmptyBlobFiles(cfd(), Env::IOActivity::kCompaction, sv_context);
@@ -193,13 +201,20 @@ bool DBStrata::BackgroundBlobGc::MakeJob(int job_id) {
   if (plan_.is_scan_sort) {
     return MakeSortJob(job_id);
   }
+  if (plan_.heat == BlobHeatPicker::Kind::kPromote) {
+    return MakePromotionJob(job_id);
+  }
   if (storage_->files().empty()) {
     return false;
+  }
+  if (plan_.heat != BlobHeatPicker::Kind::kNone) {
+    return MakeDemotionJob(job_id);
   }
   BlobGcJob::Context context;
   FillContext(job_id, &context);
   context.runs = plan_.runs;
   context.goes_on = plan_.goes_on;
+  context.hot = plan_.job.hot;
   context.max_copied = plan_.max_copied;
   context.bounds = plan_.bounds;
   context.min_piece = plan_.min_piece;
@@ -219,12 +234,17 @@ bool DBStrata::BackgroundBlobGc::MakeJob(int job_id) {
 void DBStrata::BackgroundBlobGc::ReportBegin(int job_id) {
   started_ = db_->immutable_db_options_.clock->NowMicros();
   info_.is_scan_sort = plan_.is_scan_sort;
+  info_.is_promotion = plan_.heat == BlobHeatPicker::Kind::kPromote;
+  info_.is_demotion =
+      plan_.heat != BlobHeatPicker::Kind::kNone && !info_.is_promotion;
   if (plan_.is_scan_sort) {
     ROCKS_LOG_INFO(db_->immutable_db_options_.info_log,
                    "[%s] [JOB %d] Sorting values for scans: about %" PRIu64
                    " bytes, for which scans have paid %" PRIu64,
                    cfd()->GetName().c_str(), job_id, plan_.job.live_size,
                    range_.debt);
+  } else if (plan_.heat != BlobHeatPicker::Kind::kNone) {
+    LogHeatBegin(job_id);
   } else {
     ROCKS_LOG_INFO(
         db_->immutable_db_options_.info_log,
@@ -324,9 +344,13 @@ Status DBStrata::BackgroundBlobGc::WriteEdit() {
       storage_->AddDrops(*cfd()->current()->storage_info(), &edit);
   const ReadOptions read_options(Env::IOActivity::kCompaction);
   const WriteOptions write_options(Env::IOActivity::kCompaction);
-  const Status s =
-      db_->versions_->LogAndApply(cfd(), read_options, write_options, &edit,
-                                  &db_->mutex_, db_->directories_.GetDbDir());
+  uint64_t hot_bytes = 0;
+  Status s = ReserveHotBytes(drops, &hot_bytes);
+  if (s.ok()) {
+    s = db_->versions_->LogAndApply(cfd(), read_options, write_options, &edit,
+                                    &db_->mutex_, db_->directories_.GetDbDir());
+    blobs_->heat()->EndReserve(hot_bytes);
+  }
   blobs_->FinishDrops(drops);
   if (s.ok()) {
     num_dropped_ = drops.size();
@@ -356,6 +380,7 @@ void DBStrata::BackgroundBlobGc::Count(const Status& s, bool committed) {
   if (committed && s.ok()) {
     RecordTick(db_->stats_, BLOB_MAP_GC_FILES, job_->stats().files_read);
     RecordTick(db_->stats_, BLOB_MAP_GC_VALUES, storage_->num_moved());
+    CountHeat();
   } else if (!s.IsShutdownInProgress() && !s.IsColumnFamilyDropped()) {
     RecordTick(db_->stats_, BLOB_MAP_GC_FAILED);
   }
@@ -379,7 +404,10 @@ void DBStrata::BackgroundBlobGc::Log(const Status& s, int job_id) {
       " bytes, wrote %" PRIu64 " (%zu files), %" PRIu64 " of %" PRIu64
       " values moved, %zu files dropped, %" PRIu64 " ms: %s",
       cfd()->GetName().c_str(), job_id,
-      plan_.is_scan_sort ? "Sorted values" : "Collected garbage",
+      plan_.is_scan_sort   ? "Sorted values"
+      : info_.is_promotion ? "Promoted values"
+      : info_.is_demotion  ? "Demoted values"
+                           : "Collected garbage",
       job_->stats().files_read, job_->stats().bytes_read,
       job_->stats().bytes_written, job_->additions().size(),
       storage_->num_moved(), job_->stats().values_copied, num_dropped_,

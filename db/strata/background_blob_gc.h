@@ -16,6 +16,7 @@
 #include "db/blob_gc/blob_copy_job.h"
 #include "db/blob_gc/blob_gc_picker.h"
 #include "db/blob_gc/blob_gc_storage.h"
+#include "db/blob_heat/blob_heat_picker.h"
 #include "db/scan_sort/scan_debts.h"
 #include "db/strata/background_job.h"
 #include "db/strata/db_strata.h"
@@ -24,16 +25,20 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+class BlobDemotionJob;
+
 // Collects the garbage of some blob files of a column family with an address
-// map, or sorts the values of a range of keys: BlobGcJob or BlobRangeSortJob
-// copies values, BlobGcStorage swaps the addresses, and this class leads the
-// copies to the MANIFEST.
+// map, sorts the values of a range of keys, or moves values to the hot path or
+// from there: a BlobCopyJob copies values, BlobGcStorage swaps the addresses,
+// and this class leads the copies to the MANIFEST.
 //
 // Invariants:
 // 1. The files are pinned by storage_ from when they were picked until the end
 //    of Run(), or until GiveBack() if there is none.
 // 2. A damaged file costs what is in it only: it is reported and left as it is,
 //    and is no background error.
+// 3. An edit adds hot files only if they are within blob_hot_bytes, or if it
+//    drops as many bytes of others (BlobHeat::Reserve()).
 //
 // The class is a part of DBStrata, and reaches DBImpl as DBStrata does: the job
 // writes to the MANIFEST, installs a SuperVersion, protects its outputs from
@@ -59,6 +64,11 @@ class DBStrata::BackgroundBlobGc : public BackgroundJob {
     // Sorts the range for which scans have paid most (ScanDebts), about
     // max_copied bytes, instead of collecting files.
     bool is_scan_sort = false;
+    // Moves values to the hot path or from there, instead of collecting files.
+    // A job that promotes has no files; it takes the values that wait.
+    BlobHeatPicker::Kind heat = BlobHeatPicker::Kind::kNone;
+    // Bytes that a job that promotes may write.
+    uint64_t hot_room = 0;
   };
 
   // Returns how many jobs there may be in the background, beside compactions
@@ -104,9 +114,25 @@ class DBStrata::BackgroundBlobGc : public BackgroundJob {
   // REQUIRES: DB mutex held; it is released meanwhile.
   bool MakeJob(int job_id);
   bool MakeSortJob(int job_id);
+  bool MakePromotionJob(int job_id);
+  bool MakeDemotionJob(int job_id);
   // Empties the accounts of the range that was sorted.
   // s: result of the job. REQUIRES: DB mutex held.
   void EndSort(const Status& s);
+  // Notes what a job that demotes has learned. The same arguments.
+  void EndHeat(const Status& s);
+  // Accounts for the hot files of the edit, of *added bytes, until
+  // BlobHeat::EndReserve(). Returns Incomplete if there is no room for them.
+  // drops: numbers of the files that the edit drops. REQUIRES: DB mutex held.
+  Status ReserveHotBytes(const std::vector<uint64_t>& drops, uint64_t* added);
+  // Returns true for a job that uses the room on the hot path, of which there
+  // is one at a time.
+  bool UsesHotRoom() const {
+    return plan_.heat == BlobHeatPicker::Kind::kPromote ||
+           plan_.heat == BlobHeatPicker::Kind::kDemote;
+  }
+  void LogHeatBegin(int job_id);
+  void CountHeat();
   // Sets the ranges of ScanDebts if they are missing or not up to date.
   // live_bytes: size of all values. REQUIRES: DB mutex not held.
   void UpdateRanges(uint64_t live_bytes);
@@ -149,6 +175,8 @@ class DBStrata::BackgroundBlobGc : public BackgroundJob {
   // Set for a job that sorts.
   ScanDebts::Range range_;
   Version* version_ = nullptr;  // referenced
+  // job_, if it demotes.
+  const BlobDemotionJob* demotion_ = nullptr;
   BlobGarbageCollectionInfo info_;
   uint64_t started_ = 0;
   size_t num_dropped_ = 0;

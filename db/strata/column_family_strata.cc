@@ -7,6 +7,7 @@
 
 #include "db/address_map/address_map_recovery.h"
 #include "db/address_map/address_map_store.h"
+#include "db/blob_heat/blob_heat.h"
 #include "db/column_family.h"
 #include "db/delta/delta_picker.h"
 #include "db/delta/delta_store.h"
@@ -132,6 +133,10 @@ void ColumnFamilyStrata::UpdateOptions(const MutableCFOptions& options) {
   }
   if (delta_store_ != nullptr) {
     delta_store_->Update(options);
+  }
+  if (address_map_store_ != nullptr && address_map_store_->enabled()) {
+    address_map_store_->heat()->Configure(options.blob_hot_bytes,
+                                          options.blob_hot_path_id);
   }
 }
 

@@ -15,6 +15,7 @@
 
 #include "db/address_map/address_map_checkpoint.h"
 #include "db/address_map/map_work_queue.h"
+#include "db/blob_heat/blob_heat_picker.h"
 #include "db/db_impl/db_impl.h"
 #include "db/strata/background_job_scheduler.h"
 #include "db/strata/family_implicit_snapshots.h"
@@ -50,9 +51,10 @@ struct MigratePathsProgress;
 // beside this folder do the work, and most of them do not know DBImpl.
 //
 // The parts are in files of their own: db_strata_address_map.cc,
-// db_strata_blob_gc.cc, db_strata_range_deletions.cc, db_strata_deltas.cc,
-// db_strata_delta_jobs.cc, db_strata_delta_drain.cc, db_strata_delta_fold.cc,
-// db_strata_delta_deletion.cc, db_strata_delta_ingestion.cc,
+// db_strata_blob_gc.cc, db_strata_blob_heat.cc, db_strata_range_deletions.cc,
+// db_strata_deltas.cc, db_strata_delta_jobs.cc, db_strata_delta_drain.cc,
+// db_strata_delta_fold.cc, db_strata_delta_deletion.cc,
+// db_strata_delta_ingestion.cc,
 // db_strata_blob_checksums.cc, db_strata_delta_checksums.cc,
 // db_strata_wal_buffer.cc, db_strata_recovered_wals.cc, db_strata_resume.cc,
 // db_strata_quarantine.cc, db_strata_flush_order.cc, db_strata_paths.cc,
@@ -237,14 +239,24 @@ class DBStrata {
   void ScheduleBlobGc();
   // Starts jobs that sort values for which scans have paid. Not held.
   void OnScanDebtDue();
-  // Has the next scan of a range that is due call OnScanDebtDue() again. Held.
-  void ForgetDueSorts();
+  // Starts jobs for values that wait for a place on the hot path. Not held.
+  void OnBlobHeatDue();
+  // Has the next scan of a range that is due call OnScanDebtDue() again, and
+  // the next read of a value that waits call OnBlobHeatDue(). Held.
+  void ForgetDueJobs();
   // Compacts level 0 if scans have paid for it (Level0Debt). Not held.
   void OnLevel0DebtDue(ColumnFamilyData* cfd);
   // Returns ShutdownInProgress if the DB is being closed: whatever begins now,
   // Close() does not wait for it, and deletes the column families and the
   // handle of the default one. Held.
   Status CheckNotClosing() const;
+  // Runs a job that moves the values of a hot file which must not stay to their
+  // home path, for MigratePaths(). Not held. REQUIRES: BeginManualCall() was
+  // called.
+  // is_busy: set to true if other jobs have all such files.
+  // stuck: set to an error if no job can move them for now.
+  Status DrainHotFile(ColumnFamilyData* cfd, const std::atomic<bool>* canceled,
+                      uint64_t* bytes_written, bool* is_busy, Status* stuck);
   // True while calls of CollectBlobGarbage(), or of CompactRange() for delta
   // files, wait or run. Held.
   bool HasManualBlobGc() const { return scheduler_.HasManualCalls(); }
@@ -557,7 +569,10 @@ class DBStrata {
   Status CollectBlobs(const CollectBlobGarbageOptions& options,
                       ColumnFamilyData* cfd);
   void ScheduleBlobGc(ColumnFamilyData* cfd);  // held
-  void ScheduleRangeSweeps();                  // held
+  // The jobs for hot values (BlobHeat). Held.
+  void ScheduleBlobHeat(ColumnFamilyData* cfd);
+  static BlobHeatPicker::Options HeatOptions(ColumnFamilyData* cfd);  // held
+  void ScheduleRangeSweeps();                                         // held
 
   // Writes what the folder has and adds it to the job's edit. Waits for flushes
   // and ingestions, up to a limit. TryAgain, or a failure, gives the fold up,

@@ -16,6 +16,7 @@
 #include "db/address_map/map_iterators.h"
 #include "db/address_map/mapped_file_removal.h"
 #include "db/arena_wrapped_db_iter.h"
+#include "db/blob_heat/blob_heat.h"
 #include "db/db_impl/compacted_db_impl.h"
 #include "db/external_sst_file_ingestion_job.h"
 #include "db/flush_job.h"
@@ -265,6 +266,13 @@ Status DBStrata::RecoverAddressMap(ColumnFamilyData* cfd,
     debts->level0()->SetOnDue([this, cfd] { OnLevel0DebtDue(cfd); });
     if (!db_->read_only_) {
       debts->SetBudget(cfd->GetLatestMutableCFOptions().blob_scan_sort_budget);
+    }
+    cfd->address_map_store()->MarkHotFiles(*cfd->current()->storage_info());
+    BlobHeat* const heat = cfd->address_map_store()->heat();
+    heat->SetOnDue([this] { OnBlobHeatDue(); });
+    if (!db_->read_only_ && cfd->address_map_store()->enabled()) {
+      const MutableCFOptions& cf_options = cfd->GetLatestMutableCFOptions();
+      heat->Configure(cf_options.blob_hot_bytes, cf_options.blob_hot_path_id);
     }
     cfd->address_map_store()->gc()->SetAllowed(blob_gc_allowed_);
     AddThreads();

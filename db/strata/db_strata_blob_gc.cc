@@ -15,6 +15,7 @@
 #include "db/address_map/level0_merge.h"
 #include "db/blob_gc/blob_gc_picker.h"
 #include "db/blob_gc/blob_gc_state.h"
+#include "db/blob_heat/blob_heat.h"
 #include "db/column_family.h"
 #include "db/strata/background_blob_gc.h"
 #include "db/strata/db_strata.h"
@@ -103,11 +104,12 @@ void DBStrata::OnScanDebtDue() {
   ScheduleBlobGc();
 }
 
-void DBStrata::ForgetDueSorts() {
+void DBStrata::ForgetDueJobs() {
   db_->mutex_.AssertHeld();
   for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
     if (cfd->address_map_store() != nullptr) {
       cfd->address_map_store()->scan_debts()->ForgetDue();
+      cfd->address_map_store()->heat()->queue()->ForgetDue();
     }
   }
 }
@@ -157,6 +159,7 @@ void DBStrata::ScheduleBlobGc(ColumnFamilyData* cfd) {
   if (!blobs->enabled() || !blobs->ready()) {
     return;
   }
+  ScheduleBlobHeat(cfd);
   ScanDebts* const debts = blobs->scan_debts();
   debts->SetBudget(cf_options.blob_scan_sort_budget);
   if (cfd->current()->storage_info()->LevelFiles(0).empty()) {

@@ -193,7 +193,14 @@ Status DBStrata::PathMigrationHost::CheckToGoOn() {
 
 Status DBStrata::PathMigrationHost::RunJob(PathMigration::Job* job) {
   TEST_SYNC_POINT_CALLBACK("DBStrata::PathMigrationHost::RunJob", cfd_);
-  return misplaced_->num_sst() > 0 ? RunCompaction(job) : RunDeltaJob(job);
+  if (misplaced_->num_sst() > 0) {
+    return RunCompaction(job);
+  }
+  return misplaced_->num_hot() > 0
+             ? strata_->DrainHotFile(cfd_, options_.canceled,
+                                     &job->bytes_written, &job->is_busy,
+                                     &job->stuck)
+             : RunDeltaJob(job);
 }
 
 Status DBStrata::PathMigrationHost::RunCompaction(PathMigration::Job* job) {

@@ -322,7 +322,8 @@ Status DBStrata::ManualBlobGc::ReadRuns(const BackgroundJob& job,
     Status s = strata_->scheduler_.CheckToStop(job);
     bool found = false;
     BlobRunMerger::File file;
-    if (s.ok() && !candidate.is_busy) {
+    // Hot values stay apart from the sorted runs of the others.
+    if (s.ok() && !candidate.is_busy && !candidate.hot.is_hot()) {
       s = ReadBounds(candidate, &file.bounds, &found);
     }
     if (!s.ok()) {

@@ -121,6 +121,14 @@ extern ROCKSDB_LIBRARY_API void rocksdb_options_set_blob_scan_sort_budget(
     rocksdb_options_t* opt, double value);
 extern ROCKSDB_LIBRARY_API double rocksdb_options_get_blob_scan_sort_budget(
     const rocksdb_options_t* opt);
+extern ROCKSDB_LIBRARY_API void rocksdb_options_set_blob_hot_bytes(
+    rocksdb_options_t* opt, uint64_t value);
+extern ROCKSDB_LIBRARY_API uint64_t
+rocksdb_options_get_blob_hot_bytes(const rocksdb_options_t* opt);
+extern ROCKSDB_LIBRARY_API void rocksdb_options_set_blob_hot_path_id(
+    rocksdb_options_t* opt, uint32_t value);
+extern ROCKSDB_LIBRARY_API uint32_t
+rocksdb_options_get_blob_hot_path_id(const rocksdb_options_t* opt);
 /* space_amp_limit: from 1, which collects all garbage, to 1000, or
    InvalidArgument. max_sorted_runs: 0 leaves the order of the values alone.
    column_family: NULL for the default one. */

@@ -313,6 +313,52 @@ struct StrataColumnFamilyOptions {
   // Dynamically changeable through the SetOptions() API
   double blob_scan_sort_budget = 1.0;
 
+  // Bytes that blob files with hot values may take up on
+  // cf_paths[blob_hot_path_id]: values that point reads ask for often are moved
+  // there in the background, whatever level_blob_path_ids says, and go back to
+  // the path where they belong when others are read more often.
+  //
+  // Reads are counted in a sketch of fixed size that ages: only those of Get(),
+  // MultiGet() and the like that need a blob file, i.e. neither those that the
+  // blob cache answers nor those of iterators. A value that was read twice
+  // lately is copied while there is room. When there is none, the least read
+  // values of the oldest hot file make room. The old copies are garbage, which
+  // counts for blob_gc_space_amp_limit. A value larger than an eighth of the
+  // budget is never hot, nor is one whose path is the hot path anyway.
+  //
+  // No edit of the MANIFEST makes the sum of the sizes of the hot files larger
+  // than the budget. While a job copies, its output takes up space besides, and
+  // files that were replaced stay until their last readers have gone. With a
+  // smaller budget, or with another blob_hot_path_id, jobs move the values
+  // back, or to the new path when they are read again. 0: no values are hot,
+  // and those that are hot are moved back.
+  //
+  // Cost: memory of about 1/128 of the budget, from 64 KiB to 64 MiB, and with
+  // a blob cache one more lookup in it for each read. After a change from one
+  // size of the sketch to another, the memory of both is kept until the DB is
+  // closed.
+  //
+  // Has no effect without enable_blob_address_map. InvalidArgument if there is
+  // only one path, or if blob_hot_path_id names none.
+  //
+  // Source: TinyLFU (Einziger et al., 2017) for the sketch. HotRAP, Mutant and
+  // PrismDB move keys with their values between the levels of an LSM-tree; with
+  // the map, a value moves alone.
+  //
+  // Default: 0 (off)
+  //
+  // Dynamically changeable through the SetOptions() API
+  uint64_t blob_hot_bytes = 0;
+
+  // Index into cf_paths (or db_paths if cf_paths is empty) of the path of hot
+  // values. From 0 to 3, or InvalidArgument. Has no effect while blob_hot_bytes
+  // is 0.
+  //
+  // Default: 0
+  //
+  // Dynamically changeable through the SetOptions() API
+  uint32_t blob_hot_path_id = 0;
+
   // ---- The merged-value cache. See docs/merged-value-cache.md.
 
   // Keeps in memory the values that point reads have computed from merge

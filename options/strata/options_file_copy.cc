@@ -158,7 +158,8 @@ Status OptionsFileCopy::IntoLayout(const std::string& text, bool keeps_wal_dir,
     if (is_family &&
         IsOneOf(option.name,
                 {"cf_paths", "level_sst_path_ids", "level_blob_path_ids",
-                 "delta_sorted_path_id", "path_prices"})) {
+                 "delta_sorted_path_id", "path_prices", "blob_hot_bytes",
+                 "blob_hot_path_id"})) {
       return;
     }
     if (!keeps_wal_dir && section.kind == Section::kDB &&

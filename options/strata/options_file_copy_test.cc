@@ -29,6 +29,8 @@ const char* const kText =
     "  # strata: level_sst_path_ids=0:1\n"
     "  # strata: level_blob_path_ids=1\n"
     "  # strata: path_prices=0.25:0.02\n"
+    "  # strata: blob_hot_bytes=1000000\n"
+    "  # strata: blob_hot_path_id=1\n"
     "  # strata: cf_paths=/fast,/slow:100\n"
     "  # strata: delta_sorted_path_id=1\n"
     "  # strata: enable_blob_address_map=true\n"
@@ -49,6 +51,8 @@ TEST(OptionsFileCopyTest, ACopyInOneDirectoryNamesNoOther) {
   replace("  # strata: level_sst_path_ids=0:1\n", "");
   replace("  # strata: level_blob_path_ids=1\n", "");
   replace("  # strata: path_prices=0.25:0.02\n", "");
+  replace("  # strata: blob_hot_bytes=1000000\n", "");
+  replace("  # strata: blob_hot_path_id=1\n", "");
   replace("  # strata: cf_paths=/fast,/slow:100\n", "");
   replace("  # strata: delta_sorted_path_id=1\n", "");
   EXPECT_TRUE(OptionsFileCopy::HasPaths(kText));

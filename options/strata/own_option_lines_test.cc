@@ -70,6 +70,8 @@ TEST_F(OwnOptionLinesDBTest, RocksDBSeesNoOwnOption) {
   options_.enable_lsm_bypass = false;
   options_.blob_gc_space_amp_limit = 1.7;
   options_.blob_scan_sort_budget = 2.5;
+  options_.blob_hot_bytes = 123456;
+  options_.blob_hot_path_id = 1;
   options_.enable_delta_separation = true;
   options_.delta_bucket_size = 65536;
   options_.delta_max_buckets = 100;
@@ -96,11 +98,11 @@ TEST_F(OwnOptionLinesDBTest, RocksDBSeesNoOwnOption) {
     for (const char* word :
          {"blob_address_map", "lsm_bypass", "delta_s", "delta_b",
           "merged_value", "path_id", "path_p", "cf_paths", "write_groups",
-          "wal_mmap", "space_amp_limit"}) {
+          "wal_mmap", "space_amp_limit", "blob_hot"}) {
       EXPECT_EQ(seen.find(word), std::string::npos) << seen;
     }
   }
-  EXPECT_EQ(hidden, 18u) << File();
+  EXPECT_EQ(hidden, 20u) << File();
 
   Options loaded;
   std::vector<ColumnFamilyDescriptor> families;
@@ -115,6 +117,8 @@ TEST_F(OwnOptionLinesDBTest, RocksDBSeesNoOwnOption) {
   EXPECT_FALSE(cf.enable_lsm_bypass);
   EXPECT_EQ(cf.blob_gc_space_amp_limit, 1.7);
   EXPECT_EQ(cf.blob_scan_sort_budget, 2.5);
+  EXPECT_EQ(cf.blob_hot_bytes, 123456u);
+  EXPECT_EQ(cf.blob_hot_path_id, 1u);
   EXPECT_TRUE(cf.enable_delta_separation);
   EXPECT_EQ(cf.delta_bucket_size, 65536u);
   EXPECT_EQ(cf.delta_max_buckets, 100u);

@@ -29,7 +29,7 @@ bool HasLayout(const ColumnFamilyOptions& options) {
 // (PathLayout::NamesPaths()).
 bool NamesPaths(const ColumnFamilyOptions& options) {
   return HasLayout(options) || options.delta_sorted_path_id >= 0 ||
-         !options.path_prices.empty();
+         options.blob_hot_bytes > 0 || !options.path_prices.empty();
 }
 
 // num_paths: the number of paths of the column family.
@@ -37,6 +37,24 @@ Status ValidateIds(const ColumnFamilyOptions& options, size_t num_paths) {
   return PathLayout::Validate(options.level_sst_path_ids,
                               options.level_blob_path_ids,
                               options.delta_sorted_path_id, num_paths);
+}
+
+// Returns true if hot values have a path that is not the only one.
+bool HasHotPath(const ColumnFamilyOptions& options, size_t num_paths) {
+  return num_paths > 1 && options.blob_hot_path_id < num_paths;
+}
+
+Status ValidateHotPath(const ColumnFamilyOptions& options, size_t num_paths) {
+  if (options.blob_hot_bytes == 0 || HasHotPath(options, num_paths)) {
+    return Status::OK();
+  }
+  return Status::InvalidArgument(
+      num_paths == 1
+          ? "blob_hot_bytes needs a path for hot values beside that of the "
+            "others, but cf_paths has 1 path"
+          : "blob_hot_path_id: path id " +
+                std::to_string(options.blob_hot_path_id) +
+                " names no path: cf_paths has " + std::to_string(num_paths));
 }
 
 // Calls `dump` with the name and value of each layout option that is set.
@@ -143,6 +161,7 @@ Status ValidatePathOptions(const DBOptions& db_options,
       !cf_options.level_sst_path_ids.empty()    ? "level_sst_path_ids"
       : !cf_options.level_blob_path_ids.empty() ? "level_blob_path_ids"
       : cf_options.delta_sorted_path_id >= 0    ? "delta_sorted_path_id"
+      : cf_options.blob_hot_bytes > 0           ? "blob_hot_bytes"
                                                 : "path_prices";
   // Sorted delta files alone exclude neither: their jobs run locally, and FIFO
   // compaction excludes delta files itself.
@@ -169,7 +188,10 @@ Status ValidatePathOptions(const DBOptions& db_options,
         " paths; " + (cf_options.cf_paths.empty() ? "db_paths" : "cf_paths") +
         " has " + std::to_string(num_paths));
   }
-  const Status s = ValidateIds(cf_options, num_paths);
+  Status s = ValidateIds(cf_options, num_paths);
+  if (s.ok()) {
+    s = ValidateHotPath(cf_options, num_paths);
+  }
   return s.ok()
              ? CheckPathPrices("path_prices", cf_options.path_prices, num_paths)
              : s;
@@ -252,6 +274,9 @@ Status OverrideCfPaths(const std::vector<DbPath>& cf_paths,
           std::max<size_t>(cf_paths.size(), 1)) {
         // It is not known which price is that of which path.
         cf.options.path_prices.clear();
+      }
+      if (!HasHotPath(cf.options, std::max<size_t>(cf_paths.size(), 1))) {
+        cf.options.blob_hot_bytes = 0;
       }
     }
   }

@@ -188,7 +188,53 @@ TEST(PathOptionsTextTest, OtherPathsKeepPricesOnlyIfTheirNumberIsTheSame) {
   EXPECT_TRUE(families[0].options.path_prices.empty());
 }
 
+TEST(PathOptionsTextTest, PathsAreWrittenWithTheBudgetOfHotValues) {
+  ColumnFamilyOptions options;
+  options.cf_paths = {{"/a", 1}, {"/b", 2}};
+  options.blob_hot_path_id = 1;
+  EXPECT_FALSE(Mentions(Serialize(options), "cf_paths"));
+  options.blob_hot_bytes = 1000;
+  EXPECT_TRUE(Mentions(Serialize(options), "cf_paths=/a:1,/b:2;"))
+      << Serialize(options);
+}
+
+TEST(PathOptionsTextTest, OtherPathsHaveHotValuesOnlyIfTheyHaveTheirPath) {
+  ColumnFamilyOptions options;
+  options.cf_paths = {{"/a", 1}, {"/b", 2}, {"/c", 3}};
+  options.blob_hot_bytes = 1000;
+  options.blob_hot_path_id = 1;
+  std::vector<ColumnFamilyDescriptor> families = {{"one", options}};
+  ASSERT_OK(OverrideCfPaths({{"/x", 1}, {"/y", 2}}, &families));
+  EXPECT_EQ(families[0].options.blob_hot_bytes, 1000);
+  ASSERT_OK(OverrideCfPaths({{"/x", 1}}, &families));
+  EXPECT_EQ(families[0].options.blob_hot_bytes, 0);
+  families[0].options = options;
+  families[0].options.blob_hot_path_id = 2;
+  ASSERT_OK(OverrideCfPaths({{"/x", 1}, {"/y", 2}}, &families));
+  EXPECT_EQ(families[0].options.blob_hot_bytes, 0);
+}
+
 // Validation without a DB.
+
+TEST(PathOptionsValidationTest, HotValuesNeedAPathOfTheirOwn) {
+  DBOptions db_options;
+  ColumnFamilyOptions cf_options;
+  cf_options.blob_hot_path_id = 1;
+  EXPECT_OK(ValidatePathOptions(db_options, cf_options));
+  cf_options.blob_hot_bytes = 1;
+  Status s = ValidatePathOptions(db_options, cf_options);
+  EXPECT_TRUE(s.IsInvalidArgument());
+  EXPECT_TRUE(Mentions(s.ToString(), "blob_hot_bytes needs a path"))
+      << s.ToString();
+  cf_options.cf_paths = {{"/a", 1}, {"/b", 2}};
+  EXPECT_OK(ValidatePathOptions(db_options, cf_options));
+  cf_options.blob_hot_path_id = 2;
+  s = ValidatePathOptions(db_options, cf_options);
+  EXPECT_TRUE(s.IsInvalidArgument());
+  EXPECT_TRUE(
+      Mentions(s.ToString(), "blob_hot_path_id: path id 2 names no path"))
+      << s.ToString();
+}
 
 TEST(PathOptionsValidationTest, PricesAreForThePathsOfTheFamilyOrTheDB) {
   DBOptions db_options;

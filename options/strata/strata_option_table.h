@@ -75,6 +75,16 @@
       "range may read and write for each byte that scans of it have lost; "   \
       "0: never",                                                             \
       "")                                                                     \
+  ROW(uint64, blob_hot_bytes, enable_blob_address_map, OptionRange::Any(),    \
+      "With --enable_blob_address_map and several --cf_paths: bytes that "    \
+      "blob files with values that are read often may take up on the path "   \
+      "--blob_hot_path_id; 0: none",                                          \
+      "")                                                                     \
+  ROW(uint32, blob_hot_path_id, enable_blob_address_map,                      \
+      OptionRange::From(0, option_bounds::kMaxPathId),                        \
+      "With --blob_hot_bytes: which of --cf_paths values that are read "      \
+      "often go to",                                                          \
+      "")                                                                     \
   ROW(uint64, merged_value_cache_size, enable_merged_value_cache,             \
       OptionRange::Any(),                                                     \
       "With --enable_merged_value_cache: its size in bytes; 0: a share "      \

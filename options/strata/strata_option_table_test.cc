@@ -153,6 +153,10 @@ TEST(StrataOptionTableTest, ValuesOutOfRangeAreRefused) {
        of_family(&StrataColumnFamilyOptions::blob_scan_sort_budget),
        {0, 0.1, 1000},
        {-1, 1001, nan}},
+      {"blob_hot_path_id must be from 0 to 3",
+       of_family(&StrataColumnFamilyOptions::blob_hot_path_id),
+       {0, 3},
+       {4, 1000}},
       {"max_write_groups_per_leader must be from 1 to 1024",
        of_db(&StrataDBOptions::max_write_groups_per_leader),
        {1, 1024},
@@ -191,7 +195,9 @@ TEST(StrataOptionTableTest, LogHasTheOptionsOfFeaturesThatAreOn) {
                 "                      Options.enable_lsm_bypass: true",
                 "                  Options.save_blob_address_map: true",
                 "                Options.blob_gc_space_amp_limit: 1.5",
-                "                  Options.blob_scan_sort_budget: 1"}));
+                "                  Options.blob_scan_sort_budget: 1",
+                "                         Options.blob_hot_bytes: 0",
+                "                       Options.blob_hot_path_id: 0"}));
   DumpStrataOptions(&log, MutableCFOptions(options));
   const std::vector<std::string> changed = log.Take();
   ASSERT_EQ(changed.size(), 1U);
