@@ -124,6 +124,13 @@ void AdaptOptionsToFeatures(OptionsTable* options_table) {
     options_table->emplace(
         "blob_scan_sort_budget",
         std::vector<std::string>{budget, budget, "0", "1", "1000"});
+    if (FLAGS_blob_hot_bytes > 0) {
+      // Another budget has jobs move values there and back.
+      const std::string hot = std::to_string(FLAGS_blob_hot_bytes);
+      options_table->emplace(
+          "blob_hot_bytes",
+          std::vector<std::string>{hot, hot, "0", "20000", "1000000"});
+    }
     const auto file_size = options_table->find("blob_file_size");
     if (file_size != options_table->end() && FLAGS_blob_file_size < (1 << 20)) {
       // The flags request small files.

@@ -78,6 +78,7 @@ void ForgetPaths(ColumnFamilyOptions* options) {
   options->level_blob_path_ids.clear();
   options->delta_sorted_path_id = -1;
   options->path_prices.clear();
+  options->blob_hot_bytes = 0;
 }
 
 std::vector<ColumnFamilyDescriptor> StressPathsToDestroy() {

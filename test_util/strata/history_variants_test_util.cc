@@ -91,6 +91,13 @@ Variants MapVariants() {
                                   {"layout", "horizontal"},
                                   {"blob_gc_space_amp_limit", "1.01"},
                                   {"blob_file_size", "256"}})},
+      // Values that were read twice lately move to the other path, where there
+      // is room for few.
+      {"map-hot", WithMap("0", {{"paths", "2"},
+                                {"layout", "vertical"},
+                                {"blob_hot_bytes", "4000"},
+                                {"blob_gc_space_amp_limit", "1.01"},
+                                {"blob_file_size", "256"}})},
       {"map-small-files",
        WithMap("50", {{"blob_file_size", "256"},
                       {"blob_gc_space_amp_limit", "1.01"},

@@ -525,6 +525,7 @@ HistoryWords MetamorphicGenerator::SetOptions() {
                                          "blob_gc_space_amp_limit=1.05",
                                          "blob_scan_sort_budget=0",
                                          "blob_scan_sort_budget=1000",
+                                         "blob_hot_bytes=0",
                                          "min_blob_size=0",
                                          "min_blob_size=100",
                                          "blob_file_size=1000",

@@ -28,7 +28,7 @@ class RandomList {
       list_.emplace_back("paths", std::to_string(num_paths));
       AddLayout(num_paths);
     }
-    AddBlobs();
+    AddBlobs(num_paths);
     AddDeltasAndMergedValues(num_paths);
     AddTree();
     AddTable();
@@ -71,7 +71,7 @@ class RandomList {
     Set("level_blob_path_ids", {"", "1", "3:2:1:0", "0:0:1:2", "2:3"});
   }
 
-  void AddBlobs() {
+  void AddBlobs(uint64_t num_paths) {
     if (dice_.OneIn(4)) {
       return;
     }
@@ -90,6 +90,10 @@ class RandomList {
     Set("blob_gc_space_amp_limit", {"0", "1.01", "1.01", "1.2", "2", "4"});
     Set("blob_scan_sort_budget", {"", "0", "1000", "1000"});
     Set("save_blob_address_map", {"", "false"});
+    if (num_paths > 1) {
+      Set("blob_hot_bytes", {"", "2000", "20000", "1000000"});
+      Set("blob_hot_path_id", {"", "1"});
+    }
     if (!HasCommitOrder()) {
       list_.emplace_back("enable_lsm_bypass", "false");
     } else {

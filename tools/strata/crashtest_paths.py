@@ -102,6 +102,9 @@ def finalize(params, is_remote_db):
     params["delta_sorted_path_id"] = random.choice([-1, -1, *range(len(paths))])
     prices = [",".join(str(0.25 / 2**i) for i in range(len(paths))), ",".join("0" for _ in paths)]
     params["path_prices"] = random.choice(["", *prices])
+    # Without a map they have no effect.
+    params["blob_hot_bytes"] = random.choice([0, 50000, 1 << 20, 64 << 20])
+    params["blob_hot_path_id"] = random.randrange(len(paths))
     params["copy_layout_one_in"] = copy_layout_one_in
     params["migrate_paths_one_in"] = migrate_paths_one_in
     params["path_fault_ms"] = path_fault_ms
