@@ -41,6 +41,7 @@ class MappedFileRemoval;
 class OpenPaths;
 class PointRead;
 class SpaceNeeds;
+class SstFileManagerImpl;
 struct DeltaFoldJob;
 struct MigratePathsOptions;
 struct MigratePathsProgress;
@@ -675,6 +676,8 @@ class DBStrata {
   void AddFailedOutputs(SpaceNeeds* needs);
   // Returns NoSpace if the outputs of a compaction have no room. Held.
   Status CheckOutputRoom(const SpaceReservations::Bytes& outputs);
+  // Returns the SstFileManager of the options; nullptr: there is none.
+  SstFileManagerImpl* FileManager() const;
 
   // Returns the directories of all column families, and, if these are several,
   // the directories that MANIFEST and WALs are in. Held.

@@ -27,10 +27,6 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-SstFileManagerImpl* ManagerOf(const ImmutableDBOptions& options) {
-  return static_cast<SstFileManagerImpl*>(options.sst_file_manager.get());
-}
-
 // Returns true if the error may be that of a device, other than a lack of
 // space. An error that its reporter has called fatal is not: what the job has
 // left behind cannot be mended by another attempt.
@@ -56,8 +52,7 @@ class DBStrata::PathProbeClient : public SpaceRecovery::Client {
   explicit PathProbeClient(DBStrata* strata) : strata_(strata) {}
 
   SpaceRecovery::Outcome Try() override {
-    PathFaults* const faults =
-        ManagerOf(strata_->db_->immutable_db_options_)->path_faults();
+    PathFaults* const faults = strata_->FileManager()->path_faults();
     const std::vector<std::string> watched = faults->Of(strata_);
     const Status s = strata_->ProbePaths(watched);
     // A recovery may have found all of them working.
@@ -145,7 +140,7 @@ void DBStrata::AddPathToJobError(Status* s) const {
 
 void DBStrata::WatchPath(const std::string& directory, const Status& error) {
   db_->mutex_.AssertHeld();
-  SstFileManagerImpl* const manager = ManagerOf(db_->immutable_db_options_);
+  SstFileManagerImpl* const manager = FileManager();
   // Close() has canceled the client.
   if (manager == nullptr || db_->shutdown_initiated_) {
     return;
@@ -164,7 +159,7 @@ void DBStrata::WatchPath(const std::string& directory, const Status& error) {
 
 Status DBStrata::ProbePaths(const std::vector<std::string>& directories) {
   const ImmutableDBOptions& options = db_->immutable_db_options_;
-  PathFaults* const faults = ManagerOf(options)->path_faults();
+  PathFaults* const faults = FileManager()->path_faults();
   Status result;
   for (const std::string& directory : directories) {
     IOStatus s = PathProbe::Run(options.fs.get(), directory,
@@ -183,7 +178,7 @@ Status DBStrata::ProbePaths(const std::vector<std::string>& directories) {
 
 Status DBStrata::ProbePathsBeforeRecovery() {
   db_->mutex_.AssertHeld();
-  SstFileManagerImpl* const manager = ManagerOf(db_->immutable_db_options_);
+  SstFileManagerImpl* const manager = FileManager();
   if (manager == nullptr || !manager->path_faults()->HasAny()) {
     return Status::OK();
   }

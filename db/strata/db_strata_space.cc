@@ -35,10 +35,6 @@ namespace {
 // has: a recovery may begin another one.
 constexpr uint64_t kMetadataBytes = uint64_t{1} << 20;
 
-SstFileManagerImpl* ManagerOf(const ImmutableDBOptions& options) {
-  return static_cast<SstFileManagerImpl*>(options.sst_file_manager.get());
-}
-
 bool IsLackOfSpace(const Status& error) {
   return error.subcode() == Status::SubCode::kNoSpace ||
          error.subcode() == Status::SubCode::kSpaceLimit;
@@ -99,7 +95,7 @@ class DBStrata::SpaceRecoveryClient : public SpaceRecovery::Client {
   // unflushed: the bytes that the recovery flushes.
   Status CheckRoom(const Status& error, uint64_t unflushed,
                    const SpaceNeeds& needs) {
-    SstFileManagerImpl* const manager = ManagerOf(db_->immutable_db_options_);
+    SstFileManagerImpl* const manager = strata_->FileManager();
     const uint64_t limit = manager->GetMaxAllowedSpace();
     const uint64_t size = manager->GetTotalSize();
     // The recovery from a soft error flushes nothing.
@@ -159,9 +155,14 @@ bool DBStrata::HasFamilyOnOtherPath() {
   return false;
 }
 
+SstFileManagerImpl* DBStrata::FileManager() const {
+  return static_cast<SstFileManagerImpl*>(
+      db_->immutable_db_options_.sst_file_manager.get());
+}
+
 bool DBStrata::FindSeveralPaths() {
   db_->mutex_.AssertHeld();
-  SstFileManagerImpl* const manager = ManagerOf(db_->immutable_db_options_);
+  SstFileManagerImpl* const manager = FileManager();
   assert(manager != nullptr);
   // If the SstFileManager has begun with the DB as one with a single path, it
   // goes on with it until the DB has recovered.
@@ -178,7 +179,7 @@ bool DBStrata::IsTooLateToRecoverFrom(const Status& error) {
 
 bool DBStrata::StartSpaceRecovery(const Status& error) {
   db_->mutex_.AssertHeld();
-  SstFileManagerImpl* const manager = ManagerOf(db_->immutable_db_options_);
+  SstFileManagerImpl* const manager = FileManager();
   if (!FindSeveralPaths()) {
     return false;
   }
@@ -204,7 +205,7 @@ bool DBStrata::CancelSpaceRecovery() {
     client = space_recovery_client_.get();
     probe = path_probe_client_.get();
   }
-  SstFileManagerImpl* const manager = ManagerOf(db_->immutable_db_options_);
+  SstFileManagerImpl* const manager = FileManager();
   if (probe != nullptr) {
     manager->space_recovery()->Cancel(probe);
     manager->path_faults()->RemoveAll(this);
@@ -252,9 +253,7 @@ void DBStrata::ForgetFailedOutputs() {
     return;
   }
   failed_outputs_.clear();
-  ManagerOf(db_->immutable_db_options_)
-      ->space_recovery()
-      ->Start(space_recovery_client_.get());
+  FileManager()->space_recovery()->Start(space_recovery_client_.get());
 }
 
 uint64_t DBStrata::AddFlushNeeds(bool are_required, SpaceNeeds* needs) {
@@ -300,8 +299,7 @@ uint64_t DBStrata::AddFlushNeeds(bool are_required, SpaceNeeds* needs) {
 bool DBStrata::ReserveSpace(Compaction* compaction, const Status& bg_error,
                             LogBuffer* log_buffer) {
   db_->mutex_.AssertHeld();
-  SpaceReservations* const reservations =
-      ManagerOf(db_->immutable_db_options_)->space_reservations();
+  SpaceReservations* const reservations = FileManager()->space_reservations();
   const SpaceReservations::Bytes outputs = CompactionOutputBytes(*compaction);
   TEST_SYNC_POINT_CALLBACK("DBStrata::ReserveSpace:Outputs",
                            const_cast<SpaceReservations::Bytes*>(&outputs));
@@ -323,7 +321,7 @@ bool DBStrata::ReserveSpace(Compaction* compaction, const Status& bg_error,
 
 Status DBStrata::CheckOutputRoom(const SpaceReservations::Bytes& outputs) {
   db_->mutex_.AssertHeld();
-  SstFileManagerImpl* const manager = ManagerOf(db_->immutable_db_options_);
+  SstFileManagerImpl* const manager = FileManager();
   SpaceNeeds needs;
   for (const auto& [directory, bytes] : manager->space_reservations()->All()) {
     needs.Write(directory, bytes);
