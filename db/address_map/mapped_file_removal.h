@@ -35,8 +35,8 @@ struct FileMetaData;
 //    remains. Such a value may be dead and its address removed, because the
 //    file hides it. A file that is being compacted counts as one with mapped
 //    values: its compaction may have put values into the map that a flush of
-//    the hiding entries has removed. DeleteFilesInRanges does not guarantee
-//    that a given file is deleted.
+//    the hiding entries has removed. DeleteFilesInRanges gives no guarantee for
+//    a single file.
 // 2. From Publish() on, no reader finds the values by the key alone. If this
 //    were done after the edit, a value that a tombstone in the same files hides
 //    would reappear for a moment. Readers of old Versions find the values by

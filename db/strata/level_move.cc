@@ -39,7 +39,8 @@ Status LevelMove::Begin(ColumnFamilyData* cfd,
   if (inputs[0].empty()) {
     return Status::OK();
   }
-  // What an older job writes above the new level may be older than the files.
+  // Another job may write older data than the files have, which must not come
+  // to be above them.
   CompactionPicker* const picker = cfd->compaction_picker();
   for (int written = level; written <= new_level; ++written) {
     if (picker->FilesRangeOverlapWithCompaction(inputs, written,
