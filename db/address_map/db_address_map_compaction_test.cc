@@ -4,6 +4,7 @@
 // Compactions of databases with enable_blob_address_map: their results, and
 // when one is due.
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "db/address_map/address_map_store.h"
 #include "db/db_impl/db_impl.h"
+#include "db/dbformat.h"
 #include "port/stack_trace.h"
 #include "rocksdb/compaction_filter.h"
 #include "rocksdb/filter_policy.h"
@@ -115,6 +117,49 @@ TEST_F(DBAddressMapCompactionTest, SingleDeleteMayMeetASkippedValue) {
   EXPECT_EQ(Get("j"), Value(1));
   ASSERT_OK(Put("b", Value(4)));
   Close();
+}
+
+// A range that a filter skips includes values of TimedPut(), about which
+// filters are not asked.
+TEST_F(DBAddressMapCompactionTest, SkippedRangeIncludesTimedPuts) {
+  class Skipper : public CompactionFilter {
+   public:
+    Decision FilterV2(int, const Slice& key, ValueType, const Slice&,
+                      std::string*, std::string* skip_until) const override {
+      if (key != "a") {
+        return Decision::kKeep;
+      }
+      *skip_until = "z";
+      return Decision::kRemoveAndSkipUntil;
+    }
+    const char* Name() const override { return "Skipper"; }
+  };
+  const Skipper skipper;
+  Options options = MapOptions();
+  // Flushes keep the times as sequence numbers.
+  options.preserve_internal_time_seconds = 10000;
+  options.compaction_filter = &skipper;
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("a", Value(1)));
+  ASSERT_OK(TimedPut("b", Value(2), /*write_unix_time=*/1));
+  ASSERT_OK(Put("c", Value(3)));
+  ASSERT_OK(TimedPut("z", Value(4), /*write_unix_time=*/1));
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Get("b"), Value(2));
+  std::atomic<int> num_timed{0};
+  EnableCallBack("CompactionIterator:ProcessKV", [&](void* entry) {
+    if (static_cast<ParsedInternalKey*>(entry)->type ==
+        kTypeValuePreferredSeqno) {
+      ++num_timed;
+    }
+  });
+  Compact();
+  DisableCallBacks();
+  EXPECT_LE(2, num_timed);
+  for (const char* key : {"a", "b", "c"}) {
+    EXPECT_EQ(Get(key), "NOT_FOUND") << key;
+  }
+  EXPECT_EQ(Get("z"), Value(4));
 }
 
 TEST_F(DBAddressMapCompactionTest, CompactionFilterActsOnMappedValues) {

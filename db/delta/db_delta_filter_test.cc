@@ -16,6 +16,7 @@
 
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
+#include "db/dbformat.h"
 #include "db/delta/delta_bucket_table.h"
 #include "db/delta/delta_job_backoff.h"
 #include "db/delta/delta_job_state.h"
@@ -679,6 +680,40 @@ TEST_F(DBDeltaFilterTest, RemovedRangeTakesOlderEntriesAsInRocksDB) {
     }
     ASSERT_EQ(separates ? "1" : "NOT_FOUND", Get("m"));
     ASSERT_EQ("y", Get("z"));
+  }
+}
+
+// A removed range takes values of TimedPut(), about which filters are not
+// asked, if they have no operands.
+TEST_F(DBDeltaFilterTest, RemovedRangeTakesTimedPuts) {
+  const ValueFilter filter(SkipFromX);
+  Options options = FilterOptions(&filter);
+  // Flushes keep the times as sequence numbers.
+  options.preserve_internal_time_seconds = 10000;
+  options.enable_blob_files = true;
+  for (const bool has_map : {false, true}) {
+    SCOPED_TRACE(has_map);
+    options.enable_blob_address_map = has_map;
+    DestroyAndReopen(options);
+    ASSERT_OK(Put("a", "x"));
+    for (const char* key : {"b", "m", "n", "z"}) {
+      ASSERT_OK(TimedPut(key, "v", /*write_unix_time=*/1));
+    }
+    ASSERT_OK(Flush());
+    ASSERT_OK(Merge("m", "1"));
+    ASSERT_OK(Flush());
+    std::atomic<int> num_timed{0};
+    EnableCallBack("CompactionIterator:ProcessKV", [&](void* entry) {
+      if (static_cast<ParsedInternalKey*>(entry)->type ==
+          kTypeValuePreferredSeqno) {
+        ++num_timed;
+      }
+    });
+    CompactFiles();
+    DisableCallBacks();
+    EXPECT_LE(4, num_timed);
+    ASSERT_EQ(1, NumOperands("m"));
+    ASSERT_EQ((Map{{"m", "v,1"}, {"z", "v"}}), All());
   }
 }
 

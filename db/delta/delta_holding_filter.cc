@@ -57,6 +57,22 @@ void DeltaHoldingFilter::Wrap(const Compaction& compaction,
   *filter = owned->get();
 }
 
+CompactionFilter::Decision DeltaHoldingFilter::DecideOnTimedPut(
+    const Compaction* compaction, const CompactionFilter& filter, int level,
+    const Slice& key) {
+  if (!IsUsed(compaction, filter)) {
+    return Decision::kKeep;
+  }
+  std::string new_value;
+  std::string skip_until;
+  // A filter around the DeltaHoldingFilter gets to know of the decision.
+  return filter.FilterV4(level, key, ValueType::kValue,
+                         /*existing_value=*/nullptr,
+                         /*existing_columns=*/nullptr, &new_value,
+                         /*new_columns=*/nullptr, &skip_until,
+                         /*blob_resolver=*/nullptr);
+}
+
 Slice DeltaHoldingFilter::LastKeyOf(const Slice& user_key,
                                     InternalKey* buffer) {
   buffer->Set(user_key, /*s=*/0, kTypeDeletion);
@@ -93,6 +109,9 @@ CompactionFilter::Decision DeltaHoldingFilter::FilterV4(
   const bool is_operand = value_type == ValueType::kMergeOperand;
   if (IsInRemovedRange(key)) {
     return RemoveInRange(key, is_operand, skip_until);
+  }
+  if (existing_value == nullptr && existing_columns == nullptr) {
+    return Decision::kKeep;
   }
   const Decision decision = filter_->FilterV4(
       level, key, value_type, existing_value, existing_columns, new_value,

@@ -44,6 +44,8 @@ class LookupKey;
 //     a snapshot may see the operands with an older value, which must stay. The
 //     same is done with all values if leaves_tombstones is set.
 //  4. An operand is removed alone, or kept if delta files have operands.
+//  5. A value of TimedPut() is treated like other values, although filters are
+//     not asked about it.
 //
 // Operands that are added after the Version of the compaction's inputs are
 // treated like files that are added to level 0 after a compaction of RocksDB
@@ -70,6 +72,13 @@ class DeltaHoldingFilter final : public CompactionFilter {
   // REQUIRES: the job has called Wrap(), which depends on the same conditions.
   static bool IsUsed(const Compaction* compaction,
                      const CompactionFilter& filter);
+  // Returns the decision about a value of TimedPut(), about which filters are
+  // not asked: that of a range which `filter` removes and which includes the
+  // key, or kKeep.
+  // REQUIRES: as IsUsed(); `filter` is the filter of the compaction.
+  static Decision DecideOnTimedPut(const Compaction* compaction,
+                                   const CompactionFilter& filter, int level,
+                                   const Slice& key);
   // Sets *buffer to the last internal key that an entry of the user key can
   // have, and returns it. A Seek() from a value of the key to it moves on, and
   // skips all entries of the key except for a tombstone with the sequence
@@ -86,6 +95,9 @@ class DeltaHoldingFilter final : public CompactionFilter {
 
   const char* Name() const override { return filter_->Name(); }
   // All decisions are made by FilterV4() and FilterBlobByKey().
+  //
+  // Without a value and columns, FilterV4() does not ask the user's filter, see
+  // DecideOnTimedPut().
   Decision FilterV4(
       int level, const Slice& key, ValueType value_type,
       const Slice* existing_value, const WideColumns* existing_columns,
