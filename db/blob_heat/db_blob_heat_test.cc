@@ -392,7 +392,7 @@ TEST_F(DBBlobHeatTest, ReadersKeepTheirValues) {
   PutKeys(0, 20);
   const Contents before = model_;
   std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
-  const ManagedSnapshot snapshot(db_.get());
+  ManagedSnapshot snapshot(db_.get());
   ReadUntilHot(0, 10);
   PutKeys(0, 5, 1);
   ASSERT_OK(db_->SetOptions({{"blob_hot_bytes", "0"}}));
@@ -414,7 +414,7 @@ TEST_F(DBBlobHeatTest, OldVersionsArePromoted) {
   const Options options = HeatOptions(kSmallBudget);
   DestroyAndReopen(options);
   PutKeys(0, 20);
-  const ManagedSnapshot snapshot(db_.get());
+  ManagedSnapshot snapshot(db_.get());
   const std::string old = model_[Key(3)];
   PutKeys(3, 4, 1);
   ReadOptions read_options;
