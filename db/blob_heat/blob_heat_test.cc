@@ -83,6 +83,17 @@ TEST_F(BlobHeatTest, ValuesOnTheHotPathAreCountedButDoNotWait) {
   EXPECT_EQ(heat_.queue()->Count(), 1);
 }
 
+// Their file is drained. They wait after that.
+TEST_F(BlobHeatTest, HotValuesOnAnotherPathDoNotWait) {
+  heat_.Configure(kBudget, /*path_id=*/0);
+  const BlobFileSlotTable::Place place{1, HotMark::WithHome(0)};
+  for (int i = 0; i < 3; ++i) {
+    Read("a", place);
+  }
+  EXPECT_EQ(heat_.queue()->Count(), 0);
+  EXPECT_EQ(heat_.Estimate(MapKeyHash::Of("a", 301)), 3);
+}
+
 TEST_F(BlobHeatTest, LargeValuesDoNotWait) {
   heat_.Configure(kBudget, /*path_id=*/0);
   for (int i = 0; i < 3; ++i) {

@@ -120,8 +120,10 @@ void BlobPromotionJob::AddFile(uint32_t slot) {
         info.path_id, context_.cfd->ioptions().cf_paths.size()));
   }
   // Values that another job has just copied stay: its outputs may be abandoned.
+  // So do those of a hot file on another path, which has to be drained: their
+  // home is not the path of the file.
   file.is_used = is_pinned && info.state == BlobFileSlotTable::State::kLive &&
-                 file.path_id != context_.path_id &&
+                 !info.hot.is_hot() && file.path_id != context_.path_id &&
                  context_.excluded.count(info.number) == 0;
   stats_.files_read += file.is_used ? 1 : 0;
 }

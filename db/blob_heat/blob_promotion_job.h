@@ -30,8 +30,9 @@ class Decompressor;
 // home.
 //
 // A value is left where it is if it was overwritten, deleted or moved to the
-// hot path meanwhile, if it is not read often enough any more, or if another
-// job has just copied it and has not committed that.
+// hot path meanwhile, if it is in a hot file of another path, if it is not read
+// often enough any more, or if another job has just copied it and has not
+// committed that.
 //
 // The old files stay as they are: what was copied becomes garbage in them. They
 // may be collected at the same time, as an address is changed only if it is

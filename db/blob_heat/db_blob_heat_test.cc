@@ -147,6 +147,12 @@ class DBBlobHeatTest : public AddressMapDBTestBase {
     ASSERT_TRUE(condition());
   }
 
+  // True while a job that promotes or demotes is scheduled or runs.
+  bool IsPromoting() {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    return Blobs()->heat()->is_busy();
+  }
+
   uint64_t MapProperty(const std::string& name, int cf = 0) {
     std::map<std::string, std::string> values;
     EXPECT_TRUE(
@@ -545,6 +551,46 @@ TEST_F(DBBlobHeatTest, MigratePathsDrainsAnotherHotPath) {
   WaitForJobs();
   EXPECT_EQ(FilesIn(dbname_ + "_3", kBlobFile).size(), 0);
   options.blob_hot_path_id = 0;
+  CheckDb(options);
+}
+
+// The home of a value is never a path on which it was hot.
+TEST_F(DBBlobHeatTest, ValuesAreReadWhileTheirFileIsDrained) {
+  Options options = HeatOptions(kSmallBudget);
+  options.cf_paths.emplace_back(dbname_ + "_3", UINT64_MAX);
+  options.blob_hot_path_id = 2;
+  DestroyAndReopen(options);
+  PutKeys(0, 20);
+  ReadUntilHot(0, 10);
+  int drained = -1;
+  {
+    HeldPoint point("BlobDemotionJob::Run:BeforeFinish");
+    ASSERT_OK(db_->SetOptions({{"blob_hot_path_id", "0"}}));
+    ASSERT_TRUE(point.WaitUntilReached());
+    // All other files are drained.
+    ASSERT_TRUE(WaitUntil([this] { return HotFiles() == 1; }));
+    for (int key = 0; key < 10; ++key) {
+      drained = PlaceOf(key).path_id == 2 ? key : drained;
+    }
+    ASSERT_GE(drained, 0);
+    for (int i = 0; i < 200; ++i) {
+      ASSERT_EQ(Get(Key(drained)), model_[Key(drained)]);
+    }
+    ASSERT_TRUE(WaitUntil([this] { return !IsPromoting(); }));
+    EXPECT_EQ(PlaceOf(drained).path_id, 2);
+    EXPECT_EQ(PlaceOf(drained).hot.home(), kHome);
+  }
+  WaitForJobs();
+  EXPECT_EQ(PlaceOf(drained).path_id, kHome);
+  ReadUntilHot(drained, drained + 1);
+  EXPECT_EQ(PlaceOf(drained).path_id, 0);
+  EXPECT_EQ(PlaceOf(drained).hot.home(), kHome);
+  ASSERT_OK(db_->SetOptions({{"blob_hot_bytes", "0"}}));
+  WaitForJobs();
+  EXPECT_EQ(PlaceOf(drained).path_id, kHome);
+  EXPECT_EQ(FilesIn(dbname_ + "_3", kBlobFile).size(), 0);
+  options.blob_hot_path_id = 0;
+  options.blob_hot_bytes = 0;
   CheckDb(options);
 }
 
