@@ -98,7 +98,7 @@ bool VersionEdit::MapPathIds(const PathIdMap& ids) {
     is_changed = is_changed || path_id != file.GetPathId();
     HotMark hot = file.hot();
     if (hot.is_hot()) {
-      const uint32_t home = ids.Of(hot.home());
+      const uint32_t home = ids.HomeOf(file.GetBlobFileNumber(), hot.home());
       hot = home == path_id ? HotMark() : HotMark::WithHome(home);
       is_changed = is_changed || !(hot == file.hot());
     }

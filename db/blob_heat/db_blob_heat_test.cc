@@ -23,6 +23,7 @@
 #include "rocksdb/listener.h"
 #include "rocksdb/utilities/backup_engine.h"
 #include "rocksdb/utilities/checkpoint.h"
+#include "rocksdb/utilities/copy_layout.h"
 #include "rocksdb/utilities/path_migration.h"
 #include "test_util/strata/address_map_db_test_util.h"
 #include "test_util/strata/held_point_test_util.h"
@@ -839,6 +840,49 @@ TEST_F(DBBlobHeatTest, CopiesInOneDirectoryHaveNoHotFiles) {
   ASSERT_NO_FATAL_FAILURE(check(restored_dir));
   ASSERT_OK(DestroyDir(env_, backup_dir));
   EXPECT_EQ(NumHot(0, 10), 10);
+}
+
+// A hot file is at home in a copy with a layout, where SST files know it.
+TEST_F(DBBlobHeatTest, CopiesWithALayoutHaveHotValuesAtHome) {
+  const Options options = HeatOptions(kSmallBudget);
+  DestroyAndReopen(options);
+  PutKeys(0, 30);
+  Compact();
+  ReadUntilHot(0, 10);
+  const std::string dir = dbname_ + "_checkpoint";
+  const std::string home = dbname_ + "_checkpoint_2";
+  CopyLayout layout;
+  layout.all.cf_paths = {{dir, UINT64_MAX}, {home, UINT64_MAX}};
+  layout.all.level_sst_path_ids = {0};
+  layout.all.level_blob_path_ids = {0, 1};
+  CreateCheckpointOptions create;
+  create.layout = std::make_shared<CopyLayout>(layout);
+  std::unique_ptr<CheckpointEngine> engine;
+  ASSERT_OK(CheckpointEngine::Open(CheckpointEngineOptions(), &engine));
+  ASSERT_OK(engine->CreateCheckpoint(db_.get(), dir, nullptr, create));
+  EXPECT_EQ(FilesIn(dir, kBlobFile).size(), 0);
+  EXPECT_GT(FilesIn(home, kBlobFile).size(), 0);
+
+  Options copied = options;
+  copied.cf_paths = layout.all.cf_paths;
+  copied.level_blob_path_ids = {0, 1};
+  copied.blob_hot_bytes = 0;
+  std::unique_ptr<DB> copy;
+  ASSERT_OK(DB::Open(copied, dir, &copy));
+  for (const auto& [key, value] : model_) {
+    std::string found;
+    ASSERT_OK(copy->Get(ReadOptions(), key, &found));
+    ASSERT_EQ(found, value);
+  }
+  uint64_t misplaced = UINT64_MAX;
+  ASSERT_TRUE(
+      copy->GetIntProperty(DB::Properties::kMisplacedBytes, &misplaced));
+  EXPECT_EQ(misplaced, 0);
+  std::map<std::string, std::string> values;
+  ASSERT_TRUE(copy->GetMapProperty("rocksdb.blob-address-map", &values));
+  EXPECT_EQ(values["hot-files"], "0");
+  copy.reset();
+  ASSERT_OK(DestroyDB(dir, copied));
 }
 
 TEST_F(DBBlobHeatTest, ListenersLearnOfTheJobs) {

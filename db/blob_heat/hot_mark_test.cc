@@ -128,6 +128,23 @@ TEST(HotMarkTest, CopiesOnOtherPathsHaveOtherHomes) {
   EXPECT_FALSE(edit.MapPathIds(PathIdMap()));
 }
 
+TEST(HotMarkTest, AFileMayHaveAHomeOfItsOwn) {
+  const BlobFileAddition hot = Addition(0, HotMark::WithHome(1));
+  for (const uint32_t path_id : {2u, 3u}) {
+    VersionEdit edit;
+    edit.AddBlobFile(hot);
+    PathIdMap ids;
+    ids.SetHotFile(hot.GetBlobFileNumber(), /*from=*/1, /*home=*/3, path_id);
+    EXPECT_TRUE(edit.MapPathIds(ids));
+    // On path 3, the values are at home.
+    EXPECT_EQ(
+        edit.GetBlobFileAdditions().front(),
+        Addition(path_id, path_id == 3 ? HotMark() : HotMark::WithHome(3)));
+    // The masks of SST files have the home.
+    EXPECT_EQ(ids.OfMask(0b10), 0b1000);
+  }
+}
+
 }  // namespace ROCKSDB_NAMESPACE
 
 int main(int argc, char** argv) {

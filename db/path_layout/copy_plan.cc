@@ -237,21 +237,33 @@ void CopyPlan::Plan(const ManifestColumnFamily& family, const Layout& layout,
   }
   const BlobLevels blob_levels(family);
   for (const auto& [number, file] : family.files) {
-    uint32_t id = 0;
-    if (file.path_id < layout.path_map.size()) {
-      id = layout.path_map[file.path_id];
-    } else if (file.type == kBlobFile) {
-      id =
-          PathLayout::BlobPathId(options, blob_levels.Of(number, file.path_id));
-    } else {
-      id = PathIdOf(options, file);
-    }
     if (file.type == kBlobFile) {
-      ids->SetBlobFile(number, file.path_id, id);
+      const uint32_t from = file.hot.HomeOr(file.path_id);
+      PlanBlobFile(
+          number, file, layout,
+          PathLayout::BlobPathId(options, blob_levels.Of(number, from)), ids);
     } else {
-      ids->SetFile(number, id);
+      ids->SetFile(number, file.path_id < layout.path_map.size()
+                               ? layout.path_map[file.path_id]
+                               : PathIdOf(options, file));
     }
-    directories_[number] = directories[id];
+    directories_[number] = directories[ids->OfFile(number, file.path_id)];
+  }
+}
+
+void CopyPlan::PlanBlobFile(uint64_t number, const FileInManifest& file,
+                            const Layout& layout, uint32_t by_level,
+                            PathIdMap* ids) {
+  const auto place = [&](uint32_t path_id) {
+    return path_id < layout.path_map.size() ? layout.path_map[path_id]
+                                            : by_level;
+  };
+  if (file.hot.is_hot()) {
+    // Without an entry for its path and for its home, the file goes home.
+    ids->SetHotFile(number, file.hot.home(), place(file.hot.home()),
+                    place(file.path_id));
+  } else {
+    ids->SetBlobFile(number, file.path_id, place(file.path_id));
   }
 }
 

@@ -66,6 +66,10 @@ class CopyPlan {
  private:
   void Plan(const ManifestColumnFamily& family,
             const CopyLayout::ColumnFamily& layout, PathIdMap* ids);
+  // by_level: the path id of a blob file that the map does not place.
+  static void PlanBlobFile(uint64_t number, const FileInManifest& file,
+                           const CopyLayout::ColumnFamily& layout,
+                           uint32_t by_level, PathIdMap* ids);
 
   CopyLayout layout_;
   FileSystem* const fs_;

@@ -44,6 +44,12 @@ class CopyPlanTest : public testing::Test {
     return file;
   }
 
+  static FileInManifest HotBlob(uint32_t path_id, uint32_t home) {
+    FileInManifest file = Other(kBlobFile, path_id);
+    file.hot = HotMark::WithHome(home);
+    return file;
+  }
+
   // Makes the plan for a copy in /copy.
   void Make(const CopyLayout& layout, const ManifestColumnFamilies& families) {
     plan_ = std::make_unique<CopyPlan>(layout, "/copy/", nullptr);
@@ -205,6 +211,43 @@ TEST_F(CopyPlanTest, MasksFollowTheBlobFiles) {
   // No blob file of the path is left.
   EXPECT_EQ(ids.OfMask(0b01, 24), 0b100);
   EXPECT_EQ(ids.OfMask(0, 20), 0);
+}
+
+// The mask of an SST file has the home of hot values, not their path.
+TEST_F(CopyPlanTest, HotFilesGoHomeByLevel) {
+  ManifestColumnFamilies families;
+  families[0].name = "default";
+  families[0].files = {{10, Sst(1, 0, 0b10)},
+                       {20, Other(kBlobFile, 1)},
+                       {21, HotBlob(0, 1)},
+                       {22, HotBlob(2, 1)}};
+  CopyLayout layout;
+  layout.all = Family({"/a", "/b", "/c"}, {}, {0, 1});
+  Make(layout, families);
+  for (uint64_t number = 20; number < 23; ++number) {
+    EXPECT_EQ(IdOf(number), 1U);
+    EXPECT_EQ(plan_->PathIdsOf(0).HomeOf(number, 1), number == 20 ? 0U : 1U);
+  }
+  EXPECT_EQ(plan_->PathIdsOf(0).OfMask(0b10), 0b10);
+
+  // A map that has only the hot path keeps the place.
+  layout.all = Family({"/a", "/b", "/c"}, {}, {0, 1}, {2});
+  Make(layout, families);
+  EXPECT_EQ(IdOf(20), 1U);
+  EXPECT_EQ(IdOf(21), 2U);
+  EXPECT_EQ(IdOf(22), 1U);
+  EXPECT_EQ(plan_->PathIdsOf(0).HomeOf(21, 1), 1U);
+  EXPECT_EQ(plan_->PathIdsOf(0).OfMask(0b10), 0b10);
+
+  // A hot file of a path without an entry goes by level, and is hot there.
+  layout.all = Family({"/a", "/b", "/c"}, {}, {0, 1}, {0, 2});
+  Make(layout, families);
+  EXPECT_EQ(IdOf(20), 2U);
+  EXPECT_EQ(IdOf(21), 0U);
+  EXPECT_EQ(IdOf(22), 1U);
+  EXPECT_EQ(plan_->PathIdsOf(0).HomeOf(21, 1), 2U);
+  EXPECT_EQ(plan_->PathIdsOf(0).HomeOf(22, 1), 2U);
+  EXPECT_EQ(plan_->PathIdsOf(0).OfMask(0b10), 0b100);
 }
 
 TEST_F(CopyPlanTest, ColumnFamiliesHaveTheirOwnLayouts) {

@@ -47,8 +47,9 @@ void Apply(const VersionEdit& edit, ManifestColumnFamily* family) {
     family->files[file.fd.GetNumber()] = SstFile(level, file);
   }
   for (const BlobFileAddition& file : edit.GetBlobFileAdditions()) {
-    family->files[file.GetBlobFileNumber()] =
-        OtherFile(kBlobFile, file.GetPathId());
+    FileInManifest& added = family->files[file.GetBlobFileNumber()];
+    added = OtherFile(kBlobFile, file.GetPathId());
+    added.hot = file.hot();
   }
   if (const DeltaEdit* const deltas = edit.GetDeltaEdit()) {
     for (const DeltaFileDescription& file : deltas->files()) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 
+#include "db/blob_heat/hot_mark.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/status.h"
 #include "rocksdb/types.h"
@@ -21,6 +22,8 @@ struct FileInManifest {
   uint32_t path_id = 0;
   // True for a delta file of DeltaFileDescription::Tier::kSorted.
   bool is_sorted = false;
+  // The mark of a blob file.
+  HotMark hot;
   // The members below are those of an SST file.
   int level = 0;
   // PathLayout::BlobPathMask().

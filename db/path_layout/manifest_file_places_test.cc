@@ -27,6 +27,9 @@ TEST_F(ManifestFilePlacesTest, FilesAtTheEnd) {
   first.AddFile(0, sst);
   first.AddFile(0, Sst(11, 0));
   first.AddBlobFile(BlobFileAddition(20, 5, 600, "", "", /*path_id=*/2));
+  first.AddBlobFile(BlobFileAddition(21, 5, 600, "", "", /*path_id=*/0,
+                                     /*index_bytes=*/100, /*collected=*/true,
+                                     HotMark::WithHome(2)));
   DeltaEdit deltas;
   deltas.AddFile(Delta(30, /*path_id=*/3));
   DeltaFileDescription sorted = Delta(31, /*path_id=*/1);
@@ -57,7 +60,7 @@ TEST_F(ManifestFilePlacesTest, FilesAtTheEnd) {
   ASSERT_OK(ReadManifestFilePlaces(fs_.get(), fname_, size, &families));
   ASSERT_EQ(families.size(), 2U);
   EXPECT_EQ(families[0].name, "default");
-  ASSERT_EQ(families[0].files.size(), 4U);
+  ASSERT_EQ(families[0].files.size(), 5U);
   const FileInManifest& moved = families[0].files[10];
   EXPECT_EQ(moved.type, kTableFile);
   EXPECT_EQ(moved.path_id, 1U);
@@ -66,6 +69,9 @@ TEST_F(ManifestFilePlacesTest, FilesAtTheEnd) {
   EXPECT_EQ(moved.oldest_blob_file, 20U);
   EXPECT_EQ(families[0].files[20].type, kBlobFile);
   EXPECT_EQ(families[0].files[20].path_id, 2U);
+  EXPECT_FALSE(families[0].files[20].hot.is_hot());
+  EXPECT_EQ(families[0].files[21].path_id, 0U);
+  EXPECT_EQ(families[0].files[21].hot, HotMark::WithHome(2));
   EXPECT_EQ(families[0].files[30].type, kDeltaFile);
   EXPECT_EQ(families[0].files[30].path_id, 3U);
   EXPECT_FALSE(families[0].files[30].is_sorted);

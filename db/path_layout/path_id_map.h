@@ -15,7 +15,9 @@
 namespace ROCKSDB_NAMESPACE {
 
 // The path ids that the files of a column family have in a copy of it. A file
-// has its own id, if it was given one, or that of its path.
+// has its own id, if it was given one, or that of its path. The home of a hot
+// blob file (HotMark) is a path by which the masks of SST files know the file,
+// so it is mapped in the same way.
 class PathIdMap {
  public:
   // Maps each path id to 0: for a copy in one directory.
@@ -43,6 +45,14 @@ class PathIdMap {
     SetFile(number, to);
     last_blob_file_[from][to] = std::max(last_blob_file_[from][to], number);
   }
+  // Gives a hot blob file an id of its own, and a home: `from` in the original
+  // and `home` in the copy. The file is not hot in the copy if both are equal.
+  // REQUIRES: from, home, to < PathLayout::kMaxPaths
+  void SetHotFile(uint64_t number, uint32_t from, uint32_t home, uint32_t to) {
+    SetBlobFile(number, from, home);
+    SetFile(number, to);
+    homes_[number] = home;
+  }
 
   // Returns the new id of a path.
   // REQUIRES: id < PathLayout::kMaxPaths
@@ -56,6 +66,13 @@ class PathIdMap {
   uint32_t OfFile(uint64_t number, uint32_t id) const {
     const auto found = files_.find(number);
     return found == files_.end() ? Of(id) : found->second;
+  }
+
+  // Returns the new home of a hot blob file with the home `id`.
+  // REQUIRES: id < PathLayout::kMaxPaths
+  uint32_t HomeOf(uint64_t number, uint32_t id) const {
+    const auto found = homes_.find(number);
+    return found == homes_.end() ? Of(id) : found->second;
   }
 
   // Returns the new bits of PathLayout::BlobPathMask() of an SST file: those of
@@ -86,6 +103,7 @@ class PathIdMap {
 
   std::array<uint32_t, PathLayout::kMaxPaths> ids_;
   std::unordered_map<uint64_t, uint32_t> files_;
+  std::unordered_map<uint64_t, uint32_t> homes_;
   // [from][to] -> the highest number of the blob files; 0: there is none.
   std::array<std::array<uint64_t, PathLayout::kMaxPaths>, PathLayout::kMaxPaths>
       last_blob_file_{};
