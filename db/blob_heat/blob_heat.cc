@@ -25,12 +25,14 @@ void BlobHeat::Configure(uint64_t budget, uint32_t path_id) {
   threshold_.store(kMinReads, std::memory_order_relaxed);
   hand_ = 0;
   lacks_room_ = false;
-  max_value_.store(budget / kMinValuesOfBudget, std::memory_order_relaxed);
+  max_value_.store(budget < kLeastBudget ? 0 : budget / kMinValuesOfBudget,
+                   std::memory_order_relaxed);
   queue_.SetBatch(
       std::clamp(budget / kBatchesOfBudget, uint64_t{1}, kMaxBatch));
   // Values on the new hot path, and those that have become too large, are not
   // to be copied.
   queue_.Clear();
+  queue_.ForgetRefused();
   FrequencySketch* sketch = nullptr;
   if (budget > 0) {
     const size_t size = FrequencySketch::SizeFor(budget);

@@ -54,6 +54,9 @@ class BlobHeat {
   static constexpr uint64_t kMaxBatch = uint64_t{16} << 20;
   // A larger part of the budget than this is not given to one value.
   static constexpr uint64_t kMinValuesOfBudget = 8;
+  // A smaller budget may have no room for a file with one value, and none gets
+  // a place.
+  static constexpr uint64_t kLeastBudget = 1024;
 
   // num_paths: the number of the column family's cf_paths.
   BlobHeat(size_t num_paths, Statistics* stats);
@@ -109,6 +112,10 @@ class BlobHeat {
   // found too few to demote. Files with smaller numbers had their turn, too.
   void SetHand(uint64_t file_number) { hand_ = file_number; }
   uint64_t hand() const { return hand_; }
+  // Set when a job of this object was scheduled, and cleared when one that
+  // collects garbage was: the two take turns, as there may be one thread.
+  void SetHadTurn(bool had_turn) { had_turn_ = had_turn; }
+  bool had_turn() const { return had_turn_; }
   // Set after a job that promotes had not enough room, until another one has
   // made some.
   void SetLacksRoom(bool lacks_room) { lacks_room_ = lacks_room; }
@@ -145,6 +152,7 @@ class BlobHeat {
   bool is_busy_ = false;
   uint64_t hand_ = 0;
   bool lacks_room_ = false;
+  bool had_turn_ = false;
   uint64_t reserved_ = 0;
   // By size.
   std::array<std::unique_ptr<FrequencySketch>, FrequencySketch::kNumSizes>

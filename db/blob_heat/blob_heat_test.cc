@@ -103,6 +103,17 @@ TEST_F(BlobHeatTest, LargeValuesDoNotWait) {
   EXPECT_EQ(heat_.queue()->Count(), 1);
 }
 
+TEST_F(BlobHeatTest, ATinyBudgetIsForNoValue) {
+  heat_.Configure(BlobHeat::kLeastBudget - 1, /*path_id=*/0);
+  for (int i = 0; i < 3; ++i) {
+    Read("a", Cold(), 1);
+  }
+  EXPECT_EQ(heat_.queue()->Count(), 0);
+  heat_.Configure(BlobHeat::kLeastBudget, /*path_id=*/0);
+  Read("a", Cold(), 1);
+  EXPECT_EQ(heat_.queue()->Count(), 1);
+}
+
 TEST_F(BlobHeatTest, AnotherBudgetBeginsAfresh) {
   heat_.Configure(kBudget, /*path_id=*/0);
   heat_.SetThreshold(9);

@@ -102,6 +102,9 @@ bool BlobPromotionJob::Find(const MapName& name, AddressMap::Lookup* found) {
     }
     const auto file = files_.find(found->entry.address.slot);
     if (file != files_.end()) {
+      if (file->second.is_avoided) {
+        refused_.push_back(name.key);
+      }
       return file->second.is_used;
     }
     // The slot may belong to another file by now. From here on it does not
@@ -119,21 +122,23 @@ void BlobPromotionJob::AddFile(uint32_t slot) {
     file.path_id = static_cast<uint32_t>(PathLayout::IndexOf(
         info.path_id, context_.cfd->ioptions().cf_paths.size()));
   }
+  file.is_avoided = is_pinned && context_.excluded.count(info.number) > 0;
   // Values that another job has just copied stay: its outputs may be abandoned.
   // So do those of a hot file on another path, which has to be drained: their
   // home is not the path of the file.
   file.is_used = is_pinned && info.state == BlobFileSlotTable::State::kLive &&
                  !info.hot.is_hot() && file.path_id != context_.path_id &&
-                 context_.excluded.count(info.number) == 0;
+                 !file.is_avoided;
   stats_.files_read += file.is_used ? 1 : 0;
 }
 
 bool BlobPromotionJob::HasRoomFor(uint64_t key_size,
                                   uint64_t record_size) const {
-  const uint64_t num_files =
+  const uint64_t num_files = std::min(
+      stats_.values_copied + 1,
       PathLayout::kMaxPaths +
-      context_.room /
-          std::max(context_.mutable_cf_options.blob_file_size, uint64_t{1});
+          context_.room / std::max(context_.mutable_cf_options.blob_file_size,
+                                   uint64_t{1}));
   return writers_.BytesCopied() + (stats_.values_copied + 1) * kBytesPerRecord +
              num_files * kBytesPerFile + key_size + record_size <=
          context_.room;
@@ -228,6 +233,7 @@ Status BlobPromotionJob::Copy(const Entry& entry) {
       break;
     case BlobCopyWriter::Outcome::kTooLarge:
       ++stats_.values_left;
+      refused_.push_back(value.name.key);
       break;
     case BlobCopyWriter::Outcome::kDamaged:
       return Unreadable(entry, s);

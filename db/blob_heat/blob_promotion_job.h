@@ -12,6 +12,7 @@
 
 #include "cache/cache_helpers.h"
 #include "db/address_map/address_map.h"
+#include "db/address_map/map_name.h"
 #include "db/blob/blob_file_reader.h"
 #include "db/blob_gc/blob_copy_job.h"
 #include "db/blob_gc/blob_copy_writers.h"
@@ -86,12 +87,16 @@ class BlobPromotionJob : public BlobCopyJob {
   }
   uint64_t unreadable_file() const override { return unreadable_file_; }
 
+  // The keys of the values that could not be copied, and cannot be for a while.
+  const std::vector<MapKeyHash>& refused() const { return refused_; }
+
  private:
   // A file whose slot is pinned for the job.
   struct File {
     uint64_t number = 0;
     uint32_t path_id = 0;
     bool is_used = false;                     // false if its values stay
+    bool is_avoided = false;                  // one of Context::excluded
     CacheHandleGuard<BlobFileReader> reader;  // while the file is read
     CompressionType compression = kNoCompression;
     std::shared_ptr<Decompressor> decompressor;
@@ -127,6 +132,7 @@ class BlobPromotionJob : public BlobCopyJob {
   size_t next_ = 0;                           // index of a candidate
   Stats stats_;
   bool reached_limit_ = false;
+  std::vector<MapKeyHash> refused_;
   std::set<uint64_t> failed_files_;
   uint64_t unreadable_file_ = 0;
 };

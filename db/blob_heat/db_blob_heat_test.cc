@@ -323,6 +323,93 @@ TEST_F(DBBlobHeatTest, LargeValuesStayWhereTheyAre) {
   EXPECT_FALSE(IsHot(1));
 }
 
+// Otherwise jobs that copy nothing would follow each other.
+TEST_F(DBBlobHeatTest, ReadsOfAFileThatIsAvoidedStartFewJobs) {
+  const Options options = HeatOptions(kSmallBudget);
+  DestroyAndReopen(options);
+  PutKeys(0, 20);
+  std::set<uint64_t> files;
+  for (const BlobMetaData& file : BlobFiles()) {
+    files.insert(file.blob_file_number);
+  }
+  PutKeys(20, 40);
+  {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    Blobs()->gc()->OnFailed(files);
+  }
+  std::atomic<int> num_jobs{0};
+  EnableCallBack("BlobPromotionJob::Run:BeforeFinish",
+                 [&](void*) { ++num_jobs; });
+  for (int i = 0; i < 10000; ++i) {
+    ASSERT_EQ(Get(Key(7)), model_[Key(7)]);
+    WaitForJobs();
+  }
+  EXPECT_GE(num_jobs.load(), 1);
+  EXPECT_LE(num_jobs.load(), 8);
+  DisableCallBacks();
+  EXPECT_FALSE(IsHot(7));
+  // The values of other files are copied.
+  ReadUntilHot(20, 25);
+  CheckDb(options);
+}
+
+// Each value is in a file of its own.
+TEST_F(DBBlobHeatTest, FilesMayBeTiny) {
+  Options options = HeatOptions(kSmallBudget);
+  options.blob_file_size = 1;
+  DestroyAndReopen(options);
+  PutKeys(0, 20);
+  ReadUntilHot(0, 10);
+  CheckDb(options);
+}
+
+// Jobs that make values hot leave the only thread to others in between.
+TEST_F(DBBlobHeatTest, GarbageIsCollectedBetweenPromotions) {
+  Options options = HeatOptions(kSmallBudget);
+  options.max_background_jobs = 1;
+  // Jobs of the map run beside the one that is held.
+  env_->IncBackgroundThreadsIfNeeded(4, Env::Priority::LOW);
+  options.blob_gc_space_amp_limit = 1.1;
+  options.blob_file_size = 16 << 10;
+  DestroyAndReopen(options);
+  PutKeys(0, 100);
+  std::vector<bool> is_heat;  // of the jobs; protected by the DB mutex
+  {
+    HeldPoint point("BlobPromotionJob::Run:BeforeFinish");
+    Get(Key(7));
+    Get(Key(7));
+    ASSERT_TRUE(point.WaitUntilReached());
+    EnableCallBack("DBStrata::ScheduleBlobHeat",
+                   [&](void*) { is_heat.push_back(true); });
+    EnableCallBack("DBStrata::ScheduleBlobGc",
+                   [&](void*) { is_heat.push_back(false); });
+    // There is too much garbage, and other values wait.
+    for (int key = 50; key < 100; key += 2) {
+      ASSERT_NO_FATAL_FAILURE(PutKey(key, 1));
+    }
+    ASSERT_OK(Flush());
+    ASSERT_TRUE(WaitUntil([this] {
+      uint64_t garbage = 0;
+      return db_->GetIntProperty(DB::Properties::kLiveBlobFileGarbageSize,
+                                 &garbage) &&
+             garbage >= 25 * kValueSize;
+    }));
+    for (int i = 0; i < 3; ++i) {
+      for (int key = 20; key < 30; ++key) {
+        ASSERT_EQ(Get(Key(key)), model_[Key(key)]);
+      }
+    }
+    ASSERT_TRUE(Blobs()->heat()->queue()->IsDue());
+    EXPECT_TRUE(is_heat.empty());
+    point.Release();
+    WaitForJobs();
+  }
+  ASSERT_GE(is_heat.size(), 2);
+  EXPECT_FALSE(is_heat[0]);
+  EXPECT_TRUE(is_heat[1]);
+  CheckDb(options);
+}
+
 TEST_F(DBBlobHeatTest, ValuesOnTheHotPathAreNotCopied) {
   Options options = HeatOptions(kSmallBudget);
   options.level_blob_path_ids = {0};

@@ -17,6 +17,9 @@ bool PromotionQueue::Push(const Slice& key, const MapName& name,
   if (!lock.owns_lock()) {
     return false;
   }
+  if (!refused_.empty() && IsRefused(name.key.hi)) {
+    return false;
+  }
   const uint64_t batch = batch_bytes_.load(std::memory_order_relaxed);
   const auto found = by_hash_.find(name.key.hi);
   if (found != by_hash_.end()) {
@@ -47,6 +50,36 @@ bool PromotionQueue::MustBeDue() const {
          (bytes_ >= batch_bytes_.load(std::memory_order_relaxed) ||
           repeats_ >=
               std::max(kMinRepeats, kRepeatsPerValue * candidates_.size()));
+}
+
+bool PromotionQueue::IsRefused(uint64_t hash) {
+  if (refused_.count(hash) == 0) {
+    return false;
+  }
+  if (++ignored_ < pause_) {
+    return true;
+  }
+  refused_.clear();
+  return false;
+}
+
+void PromotionQueue::Refuse(const std::vector<MapKeyHash>& keys) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (refused_.empty()) {
+    ignored_ = 0;
+    pause_ = keys.empty() ? 0 : std::clamp(2 * pause_, kMinPause, kMaxPause);
+  }
+  for (const MapKeyHash& key : keys) {
+    if (refused_.size() < kMaxCandidates) {
+      refused_.insert(key.hi);
+    }
+  }
+}
+
+void PromotionQueue::ForgetRefused() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  refused_.clear();
+  pause_ = 0;
 }
 
 void PromotionQueue::ForgetDue() {

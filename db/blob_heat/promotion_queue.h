@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "db/address_map/map_name.h"
@@ -25,12 +26,18 @@ namespace ROCKSDB_NAMESPACE {
 // kRepeatsPerValue times for each, and kMinRepeats times in all. The latter
 // stands for "after a while", without a clock.
 //
+// Values that a job could not copy, and would not be able to copy for a while,
+// are *refused*: the queue does not take them until kMinPause reads have asked
+// for such values, and twice as many each time. Otherwise jobs that copy
+// nothing would follow each other as long as the values are read.
+//
 // Invariants:
 // 1. A key is in the queue at most once, with the name that was pushed last.
 // 2. The queue has at most kMaxBatches * batch_bytes bytes of records and
 //    kMaxCandidates values. Others are dropped: the next reads push them again.
 // 3. Push() returns true once between two calls of Take(), Clear() or
 //    ForgetDue().
+// 4. At most kMaxCandidates values are refused.
 //
 // Thread-safe. A reader never waits: if another thread uses the queue, the
 // value is dropped.
@@ -46,6 +53,8 @@ class PromotionQueue {
   static constexpr uint64_t kMaxBatches = 4;
   static constexpr uint64_t kMinRepeats = 64;
   static constexpr uint64_t kRepeatsPerValue = 8;
+  static constexpr uint64_t kMinPause = 1024;
+  static constexpr uint64_t kMaxPause = uint64_t{1} << 20;
 
   PromotionQueue() = default;
   PromotionQueue(const PromotionQueue&) = delete;
@@ -67,13 +76,21 @@ class PromotionQueue {
   std::vector<Candidate> Take();
   void Clear() { Take(); }
 
+  // To be called at the end of a job that has taken the values.
+  // keys: those of the values that the job has refused.
+  void Refuse(const std::vector<MapKeyHash>& keys);
+  // Takes all values again.
+  void ForgetRefused();
+
   size_t Count() const;
   // Returns the summed size of the records in bytes.
   uint64_t Bytes() const;
 
  private:
-  // REQUIRES: the mutex is held.
+  // REQUIRES: the mutex is held, for both.
   bool MustBeDue() const;
+  // Returns true if a value with this part of its key's hash is refused now.
+  bool IsRefused(uint64_t hash);
 
   std::atomic<uint64_t> batch_bytes_{0};
   std::atomic<bool> is_due_{false};
@@ -89,6 +106,11 @@ class PromotionQueue {
   uint64_t bytes_ = 0;
   // Pushes of values that waited already, since Take() or ForgetDue().
   uint64_t repeats_ = 0;
+  // Parts of the hashes of the keys whose values are refused.
+  std::unordered_set<uint64_t> refused_;
+  // Pushes of them that were ignored, and the number that ends the refusal.
+  uint64_t ignored_ = 0;
+  uint64_t pause_ = 0;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

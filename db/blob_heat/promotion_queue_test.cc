@@ -115,6 +115,38 @@ TEST_F(PromotionQueueTest, DropsWhatDoesNotFit) {
   EXPECT_EQ(queue_.Count(), 1);
 }
 
+TEST_F(PromotionQueueTest, RefusedValuesWaitLongerEachTime) {
+  uint64_t pause = PromotionQueue::kMinPause;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(Push("a", kBatch));
+    queue_.Clear();
+    queue_.Refuse({NameOf("a").key});
+    for (uint64_t n = 1; n < pause; ++n) {
+      ASSERT_FALSE(Push("a", kBatch));
+    }
+    EXPECT_EQ(queue_.Count(), 0);
+    // Others are taken, and their job ends no pause.
+    EXPECT_TRUE(Push("b", kBatch));
+    queue_.Clear();
+    queue_.Refuse({});
+    pause *= 2;
+  }
+  // A job that has copied all values ends them.
+  EXPECT_TRUE(Push("a", kBatch));
+  queue_.Clear();
+  queue_.Refuse({});
+  queue_.Refuse({NameOf("a").key});
+  for (uint64_t n = 1; n < PromotionQueue::kMinPause; ++n) {
+    ASSERT_FALSE(Push("a", kBatch));
+  }
+  EXPECT_TRUE(Push("a", kBatch));
+  queue_.Clear();
+  queue_.Refuse({NameOf("a").key});
+  EXPECT_FALSE(Push("a", kBatch));
+  queue_.ForgetRefused();
+  EXPECT_TRUE(Push("a", kBatch));
+}
+
 TEST_F(PromotionQueueTest, ConcurrentPushesReportOnce) {
   constexpr int kThreads = 4;
   std::atomic<int> reports{0};

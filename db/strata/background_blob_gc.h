@@ -26,6 +26,7 @@
 namespace ROCKSDB_NAMESPACE {
 
 class BlobDemotionJob;
+class BlobPromotionJob;
 
 // Collects the garbage of some blob files of a column family with an address
 // map, sorts the values of a range of keys, or moves values to the hot path or
@@ -119,7 +120,7 @@ class DBStrata::BackgroundBlobGc : public BackgroundJob {
   // Empties the accounts of the range that was sorted.
   // s: result of the job. REQUIRES: DB mutex held.
   void EndSort(const Status& s);
-  // Notes what a job that demotes has learned. The same arguments.
+  // Notes what a job that promotes or demotes has learned. The same arguments.
   void EndHeat(const Status& s);
   // Accounts for the hot files of the edit, of *added bytes, until
   // BlobHeat::EndReserve(). Returns Incomplete if there is no room for them.
@@ -175,7 +176,8 @@ class DBStrata::BackgroundBlobGc : public BackgroundJob {
   // Set for a job that sorts.
   ScanDebts::Range range_;
   Version* version_ = nullptr;  // referenced
-  // job_, if it demotes.
+  // job_, if it promotes or demotes.
+  const BlobPromotionJob* promotion_ = nullptr;
   const BlobDemotionJob* demotion_ = nullptr;
   BlobGarbageCollectionInfo info_;
   uint64_t started_ = 0;

@@ -35,7 +35,9 @@ bool DBStrata::BackgroundBlobGc::MakePromotionJob(int job_id) {
   if (context.candidates.empty()) {
     return false;
   }
-  job_ = std::make_unique<BlobPromotionJob>(std::move(context));
+  auto job = std::make_unique<BlobPromotionJob>(std::move(context));
+  promotion_ = job.get();
+  job_ = std::move(job);
   return true;
 }
 
@@ -126,6 +128,7 @@ void DBStrata::BackgroundBlobGc::EndHeat(const Status& s) {
   }
   if (plan_.heat == BlobHeatPicker::Kind::kPromote) {
     heat->SetLacksRoom(job_->reached_limit());
+    heat->queue()->Refuse(promotion_->refused());
   } else if (plan_.heat == BlobHeatPicker::Kind::kDemote) {
     if (job_->additions().empty()) {
       heat->SetHand(plan_.job.files.front());

@@ -94,7 +94,15 @@ void DBStrata::ScheduleBlobGc() {
                                  });
   std::rotate(families.begin(), next, families.end());
   for (ColumnFamilyData* cfd : families) {
+    // Jobs that make values hot and jobs that collect garbage take turns, too.
+    const bool heat_is_last = cfd->address_map_store()->heat()->had_turn();
+    if (!heat_is_last) {
+      ScheduleBlobHeat(cfd);
+    }
     ScheduleBlobGc(cfd);
+    if (heat_is_last) {
+      ScheduleBlobHeat(cfd);
+    }
   }
 }
 
@@ -159,7 +167,6 @@ void DBStrata::ScheduleBlobGc(ColumnFamilyData* cfd) {
   if (!blobs->enabled() || !blobs->ready()) {
     return;
   }
-  ScheduleBlobHeat(cfd);
   ScanDebts* const debts = blobs->scan_debts();
   debts->SetBudget(cf_options.blob_scan_sort_budget);
   if (cfd->current()->storage_info()->LevelFiles(0).empty()) {
@@ -236,6 +243,7 @@ void DBStrata::ScheduleBlobGc(ColumnFamilyData* cfd) {
     }
     TEST_SYNC_POINT_CALLBACK("DBStrata::ScheduleBlobGc", &plan.job);
     last_gc_family_ = cfd->GetID();
+    blobs->heat()->SetHadTurn(false);
     scheduler_.Schedule(
         std::make_unique<BackgroundBlobGc>(this, cfd, std::move(plan)));
   }

@@ -64,6 +64,9 @@ void DBStrata::ScheduleBlobHeat(ColumnFamilyData* cfd) {
   db_->mutex_.AssertHeld();
   AddressMapStore* const blobs = cfd->address_map_store();
   BlobHeat* const heat = blobs->heat();
+  if (!blobs->enabled() || !blobs->ready()) {
+    return;
+  }
   const auto& metas = cfd->current()->storage_info()->GetBlobFiles();
   if (!heat->IsOn() &&
       std::none_of(metas.begin(), metas.end(),
@@ -105,6 +108,7 @@ void DBStrata::ScheduleBlobHeat(ColumnFamilyData* cfd) {
     plan.hot_room = job.room;
     TEST_SYNC_POINT_CALLBACK("DBStrata::ScheduleBlobHeat", &plan.job);
     last_gc_family_ = cfd->GetID();
+    heat->SetHadTurn(true);
     scheduler_.Schedule(
         std::make_unique<BackgroundBlobGc>(this, cfd, std::move(plan)));
   }
