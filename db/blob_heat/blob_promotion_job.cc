@@ -130,6 +130,11 @@ void BlobPromotionJob::AddFile(uint32_t slot) {
                  !info.hot.is_hot() && file.path_id != context_.path_id &&
                  !file.is_avoided;
   stats_.files_read += file.is_used ? 1 : 0;
+  if (is_pinned && !file.is_used) {
+    // Another job may drop the file. If another file gets its slot, the values
+    // of that stay, too.
+    context_.storage->UnpinSource(slot);
+  }
 }
 
 bool BlobPromotionJob::HasRoomFor(uint64_t key_size,

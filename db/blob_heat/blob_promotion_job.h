@@ -37,8 +37,8 @@ class Decompressor;
 //
 // The old files stay as they are: what was copied becomes garbage in them. They
 // may be collected at the same time, as an address is changed only if it is
-// still the one that was copied. The files are pinned until the end of the job:
-// other jobs cannot drop them meanwhile.
+// still the one that was copied. The files from which values are copied are
+// pinned until the end of the job: other jobs cannot drop them meanwhile.
 //
 // Memory: the values of kReads reads, and that of BlobCopyWriter.
 class BlobPromotionJob : public BlobCopyJob {
@@ -91,7 +91,7 @@ class BlobPromotionJob : public BlobCopyJob {
   const std::vector<MapKeyHash>& refused() const { return refused_; }
 
  private:
-  // A file whose slot is pinned for the job.
+  // A file whose slot is pinned for the job if it is used.
   struct File {
     uint64_t number = 0;
     uint32_t path_id = 0;

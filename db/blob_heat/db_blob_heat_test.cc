@@ -702,6 +702,51 @@ TEST_F(DBBlobHeatTest, GarbageInHotFilesIsCollected) {
   CheckDb(options);
 }
 
+// Their copies have no room beside them. That is no error of the call.
+TEST_F(DBBlobHeatTest, GarbageInPinnedHotFilesStays) {
+  Options options = HeatOptions();
+  DestroyAndReopen(options);
+  PutKeys(0, 40);
+  ReadUntilHot(0, 40);
+  options.blob_hot_bytes = HotBytes();
+  ASSERT_OK(db_->SetOptions(
+      {{"blob_hot_bytes", std::to_string(options.blob_hot_bytes)}}));
+  for (int key = 0; key < 40; key += 3) {
+    ASSERT_NO_FATAL_FAILURE(PutKey(key, 1));
+  }
+  ASSERT_OK(Flush());
+  WaitForJobs();
+  const uint64_t bytes = HotBytes();
+  std::vector<std::unique_ptr<AddressMapStore::FilePin>> pins;
+  {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    for (const auto& meta :
+         Family()->current()->storage_info()->GetBlobFiles()) {
+      if (meta->hot().is_hot()) {
+        pins.push_back(std::make_unique<AddressMapStore::FilePin>(
+            Blobs(), meta->GetBlobFileNumber()));
+      }
+    }
+  }
+  ASSERT_FALSE(pins.empty());
+  CollectBlobGarbageOptions collect;
+  collect.space_amp_limit = 1.0;
+  ASSERT_OK(db_->CollectBlobGarbage(collect, db_->DefaultColumnFamily()));
+  EXPECT_EQ(HotBytes(), bytes);
+  for (int key = 0; key < 40; ++key) {
+    EXPECT_EQ(IsHot(key), key % 3 != 0) << key;
+  }
+  CompactRangeOptions compact;
+  compact.blob_garbage_collection_policy = BlobGarbageCollectionPolicy::kForce;
+  ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
+  EXPECT_EQ(HotBytes(), bytes);
+  pins.clear();
+  ASSERT_OK(db_->CollectBlobGarbage(collect, db_->DefaultColumnFamily()));
+  WaitForJobs();
+  EXPECT_LT(HotBytes(), bytes);
+  CheckDb(options);
+}
+
 // The old copies of promoted values are garbage, which is collected as always.
 TEST_F(DBBlobHeatTest, TheSpaceLimitHolds) {
   Options options = HeatOptions();

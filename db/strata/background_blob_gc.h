@@ -108,6 +108,10 @@ class DBStrata::BackgroundBlobGc : public BackgroundJob {
   const std::vector<BlobFileAddition>& additions() const { return additions_; }
   // Returns true if the job succeeded and has ended at Plan::max_copied.
   bool reached_limit() const { return reached_limit_; }
+  // Returns true if the job failed with Incomplete, as its hot files would have
+  // taken more space than blob_hot_bytes allows: another job has a file that
+  // they were to replace. All is as it was.
+  bool lacked_hot_room() const { return lacked_hot_room_; }
 
  private:
   void FillContext(int job_id, BlobCopyContext* context);
@@ -185,6 +189,7 @@ class DBStrata::BackgroundBlobGc : public BackgroundJob {
 
   std::vector<BlobFileAddition> additions_;
   bool reached_limit_ = false;
+  bool lacked_hot_room_ = false;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -101,6 +101,7 @@ Status DBStrata::BackgroundBlobGc::ReserveHotBytes(
   }
   if (!blobs_->heat()->Reserve(*added, before, before - dropped + *added)) {
     *added = 0;
+    lacked_hot_room_ = true;
     return Status::Incomplete(
         "The hot values would take more space than blob_hot_bytes allows");
   }

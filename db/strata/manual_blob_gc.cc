@@ -228,6 +228,9 @@ Status DBStrata::ManualBlobGc::RunJobs(
     if (is_damaged) {
       continue;  // the next job is without the file
     }
+    if (job.lacked_hot_room()) {
+      s = Status::OK();  // the files stay as they are
+    }
     done->insert(picked.begin(), picked.end());
     if (takes_outputs) {
       for (const BlobFileAddition& addition : job.additions()) {

@@ -33,7 +33,9 @@ struct BlobKeyBounds;
 //    make during the call are no inputs of them: the call ends.
 // 2. A file that cannot be read keeps no other file from being collected. The
 //    caller gets the first such error.
-// 3. The DB is not closed, and the column family not deleted, while the object
+// 3. Hot files that another job has pinned may stay as they are: there may be
+//    no room for their copies beside them.
+// 4. The DB is not closed, and the column family not deleted, while the object
 //    lives: it lives within a manual call (BeginManualCall()).
 //
 // Not thread-safe.
