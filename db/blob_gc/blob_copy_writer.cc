@@ -103,6 +103,11 @@ Status BlobCopyWriter::Add(const Value& value, Outcome* outcome) {
     *outcome = Outcome::kDamaged;
     return s;
   }
+  last_size_ = value.key.size() + bytes.size();
+  if (last_size_ > value.max_size) {
+    *outcome = Outcome::kNoRoom;
+    return s;
+  }
   sink_->SetNext(
       value.is_direct, value.name.birth,
       value.decompressor == nullptr && value.compression == compression_,
@@ -123,7 +128,7 @@ Status BlobCopyWriter::Add(const Value& value, Outcome* outcome) {
     return s;
   }
   *outcome = Outcome::kAdded;
-  bytes_copied_ += value.key.size() + bytes.size();
+  bytes_copied_ += last_size_;
   sources_.push_back(value.from);
   if (key_ranges_.size() < paths_.size()) {
     key_ranges_.emplace_back().smallest = value.key.ToString();

@@ -14,6 +14,7 @@
 #include "db/blob_gc/blob_copy_job.h"
 #include "db/blob_gc/blob_gc_picker.h"
 #include "db/blob_heat/hot_mark.h"
+#include "db/blob_v2/blob_format_v2.h"
 #include "rocksdb/compression_type.h"
 #include "rocksdb/options.h"
 #include "rocksdb/slice.h"
@@ -39,6 +40,13 @@ class Decompressor;
 // Not thread-safe.
 class BlobCopyWriter {
  public:
+  // Upper bounds, in bytes, of what a file has beside keys and values: for each
+  // record, its header and its entry in the record index; and header, footer
+  // and the unused part of the last block of the index.
+  static constexpr uint64_t kMaxBytesPerRecord = BlobRecordV2::kHeaderSize + 40;
+  static constexpr uint64_t kMaxBytesPerFile =
+      BlobHeaderV2::kSize + BlobFooterV2::kSize + 64;
+
   // A value to copy.
   struct Value {
     Slice key;
@@ -53,6 +61,9 @@ class BlobCopyWriter {
     // Decompresses the value; nullptr if it is stored as the column family
     // stores values.
     Decompressor* decompressor = nullptr;
+    // Limit, in bytes, of the key and the value in the form in which the value
+    // is passed to the builder, which may compress it.
+    uint64_t max_size = UINT64_MAX;
   };
 
   // path_id: the path of the files. hot: their mark.
@@ -71,15 +82,17 @@ class BlobCopyWriter {
   enum class Outcome : uint8_t {
     kAdded,
     kTooLarge,  // when recompressed; the value stays where it is
+    kNoRoom,    // beyond Value::max_size; the value stays where it is
     kDamaged,   // the value cannot be decompressed
     kFailed,    // the file could not be written
   };
   // Adds a value.
-  // outcome: kAdded or kTooLarge if the status is OK. The status of a damaged
-  // value does not name the file.
-  // REQUIRES: in the order of the keys, and newest version first; Abandon() was
-  // not called.
+  // outcome: kAdded, kTooLarge or kNoRoom if the status is OK. The status of a
+  // damaged value does not name the file. REQUIRES: in the order of the keys,
+  // and newest version first; Abandon() was not called.
   Status Add(const Value& value, Outcome* outcome);
+  // Returns the size in bytes that Value::max_size was compared with last.
+  uint64_t last_size() const { return last_size_; }
   // Returns the summed size in bytes of the keys and values that were added.
   uint64_t bytes_copied() const { return bytes_copied_; }
   // Returns true if all files that were begun are complete.
@@ -121,6 +134,7 @@ class BlobCopyWriter {
   std::vector<std::string> paths_;
   std::vector<BlobFileAddition> additions_;
   std::unique_ptr<BlobFileBuilder> builder_;
+  uint64_t last_size_ = 0;
   uint64_t bytes_copied_ = 0;
   uint64_t bytes_before_file_ = 0;  // bytes_copied_ when the file was begun
   std::vector<MapAddress> sources_;

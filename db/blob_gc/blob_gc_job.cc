@@ -277,6 +277,7 @@ Status BlobGcJob::Copy(Input* input) {
       bytes_done_ += value.from.size;
       break;
     case BlobCopyWriter::Outcome::kTooLarge:
+    case BlobCopyWriter::Outcome::kNoRoom:
       ++stats_.values_left;
       failed_files_.insert(input->files[input->next - 1].number);
       break;

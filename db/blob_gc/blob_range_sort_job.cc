@@ -434,6 +434,7 @@ Status BlobRangeSortJob::WriteChunk() {
         ++stats_.values_copied;
         break;
       case BlobCopyWriter::Outcome::kTooLarge:
+      case BlobCopyWriter::Outcome::kNoRoom:
         ++stats_.values_left;
         break;
       case BlobCopyWriter::Outcome::kDamaged:

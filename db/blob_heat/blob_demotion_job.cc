@@ -141,6 +141,16 @@ Status BlobDemotionJob::CopyAll() {
   return s;
 }
 
+uint64_t BlobDemotionJob::RoomLeft(const BlobCopyWriter& hot) const {
+  if (decompressor_ == nullptr) {
+    return UINT64_MAX;
+  }
+  const uint64_t used = hot.bytes_copied() +
+                        (num_kept_ + 1) * (BlobCopyWriter::kMaxBytesPerRecord +
+                                           BlobCopyWriter::kMaxBytesPerFile);
+  return context_.file_size - std::min(context_.file_size, used);
+}
+
 Status BlobDemotionJob::Copy(const BlobLiveRecords& records) {
   BlobCopyWriter::Value value;
   value.key = records.key();
@@ -151,22 +161,31 @@ Status BlobDemotionJob::Copy(const BlobLiveRecords& records) {
   value.blob_crc = records.blob_crc();
   value.compression = layout_.header.compression;
   value.decompressor = decompressor_.get();
-  const bool stays =
+  bool stays =
       !context_.is_drain && heat_->Estimate(value.name.key) >= least_kept_;
-  BlobCopyWriter* const writer =
-      stays ? writers_.Of(context_.path_id, context_.hot)
-            : writers_.Of(home_path_id_);
-  BlobCopyWriter::Outcome outcome;
-  const Status s = writer->Add(value, &outcome);
+  BlobCopyWriter::Outcome outcome = BlobCopyWriter::Outcome::kNoRoom;
+  Status s;
+  if (stays) {
+    BlobCopyWriter* const hot = writers_.Of(context_.path_id, context_.hot);
+    value.max_size = RoomLeft(*hot);
+    s = hot->Add(value, &outcome);
+  }
+  if (outcome == BlobCopyWriter::Outcome::kNoRoom) {
+    stays = false;
+    value.max_size = UINT64_MAX;
+    s = writers_.Of(home_path_id_)->Add(value, &outcome);
+  }
   switch (outcome) {
     case BlobCopyWriter::Outcome::kAdded:
       ++stats_.values_copied;
+      num_kept_ += stays ? 1 : 0;
       if (!stays) {
         ++stats_.values_demoted;
         stats_.bytes_demoted += value.from.size;
       }
       break;
     case BlobCopyWriter::Outcome::kTooLarge:
+    case BlobCopyWriter::Outcome::kNoRoom:
       ++stats_.values_left;
       failed_files_.insert(file_.number);
       break;

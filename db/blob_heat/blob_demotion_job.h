@@ -27,7 +27,9 @@ class RandomAccessFileReader;
 //
 // How many reads are enough is determined before, from the record index alone
 // (BlobHeatPicker::LeastKept()). If the result would take nearly as much space
-// on the hot path as the file, nothing is copied.
+// on the hot path as the file, nothing is copied. Values that stay hot may take
+// more space than in the file, as the compression of the column family has
+// changed: beyond the size of the file, they go to their home path, too.
 //
 // Memory: that of BlobLiveRecords, and of two BlobCopyWriters.
 class BlobDemotionJob : public BlobCopyJob {
@@ -82,6 +84,9 @@ class BlobDemotionJob : public BlobCopyJob {
   // not.
   Status ChooseKept(bool* is_worth_it);
   Status CopyAll();
+  // Returns how many bytes the key and the value of the next record that stays
+  // hot may have.
+  uint64_t RoomLeft(const BlobCopyWriter& hot) const;
   // Copies the current record.
   Status Copy(const BlobLiveRecords& records);
   // Returns s, an error of the file.
@@ -97,6 +102,7 @@ class BlobDemotionJob : public BlobCopyJob {
   BlobFileLayoutV2 layout_;
   std::shared_ptr<Decompressor> decompressor_;
   uint32_t least_kept_ = 0;
+  uint64_t num_kept_ = 0;
   Stats stats_;
   std::set<uint64_t> failed_files_;
   uint64_t unreadable_file_ = 0;

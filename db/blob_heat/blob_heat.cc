@@ -63,7 +63,7 @@ void BlobHeat::OnRead(const Slice& user_key, const MapName& name,
   }
   if (reads < threshold() ||
       PathLayout::IndexOf(place.path_id, num_paths_) == path_id() ||
-      size > max_value_.load(std::memory_order_relaxed)) {
+      size > max_value()) {
     return;
   }
   if (queue_.Push(user_key, name, size) && on_due_) {

@@ -99,6 +99,11 @@ class BlobHeat {
   void SetThreshold(uint32_t threshold) {
     threshold_.store(threshold, std::memory_order_relaxed);
   }
+  // Returns the largest size, in bytes, of a value that gets a place. Any
+  // thread.
+  uint64_t max_value() const {
+    return max_value_.load(std::memory_order_relaxed);
+  }
   PromotionQueue* queue() { return &queue_; }
 
   // ---- Jobs. REQUIRES: DB mutex held.

@@ -23,17 +23,6 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-namespace {
-
-// Upper bounds, in bytes, of what a file has beside keys and values: for each
-// record, its header and its entry in the record index; and header, footer and
-// the unused part of the last block of the index.
-constexpr uint64_t kBytesPerRecord = BlobRecordV2::kHeaderSize + 40;
-constexpr uint64_t kBytesPerFile =
-    BlobHeaderV2::kSize + BlobFooterV2::kSize + 64;
-
-}  // namespace
-
 BlobPromotionJob::BlobPromotionJob(Context context)
     : context_(std::move(context)),
       heat_(context_.cfd->address_map_store()->heat()),
@@ -137,16 +126,17 @@ void BlobPromotionJob::AddFile(uint32_t slot) {
   }
 }
 
-bool BlobPromotionJob::HasRoomFor(uint64_t key_size,
-                                  uint64_t record_size) const {
+uint64_t BlobPromotionJob::RoomLeft() const {
   const uint64_t num_files = std::min(
       stats_.values_copied + 1,
       PathLayout::kMaxPaths +
           context_.room / std::max(context_.mutable_cf_options.blob_file_size,
                                    uint64_t{1}));
-  return writers_.BytesCopied() + (stats_.values_copied + 1) * kBytesPerRecord +
-             num_files * kBytesPerFile + key_size + record_size <=
-         context_.room;
+  const uint64_t used =
+      writers_.BytesCopied() +
+      (stats_.values_copied + 1) * BlobCopyWriter::kMaxBytesPerRecord +
+      num_files * BlobCopyWriter::kMaxBytesPerFile;
+  return context_.room - std::min(context_.room, used);
 }
 
 Status BlobPromotionJob::Read(std::vector<Entry>* entries) {
@@ -198,17 +188,12 @@ Status BlobPromotionJob::OpenFile(File* file, const Entry& entry) {
 }
 
 Status BlobPromotionJob::Write(const std::vector<Entry>& entries) {
-  for (const Entry& entry : entries) {
-    if (!HasRoomFor(entry.candidate->key.size(), entry.from.size)) {
-      reached_limit_ = true;
-      break;
-    }
-    const Status s = Copy(entry);
-    if (!s.ok()) {
-      return s;
-    }
+  Status s;
+  for (auto entry = entries.begin();
+       s.ok() && !reached_limit_ && entry != entries.end(); ++entry) {
+    s = Copy(*entry);
   }
-  return Status::OK();
+  return s;
 }
 
 Status BlobPromotionJob::Copy(const Entry& entry) {
@@ -229,9 +214,14 @@ Status BlobPromotionJob::Copy(const Entry& entry) {
   value.blob_crc = record.header.blob_crc;
   value.compression = entry.file->compression;
   value.decompressor = entry.file->decompressor.get();
+  // The stored size does not say how large the value is in the new file, which
+  // may be compressed in another way.
+  const uint64_t max_value = heat_->max_value();
+  value.max_size = std::min(RoomLeft(), max_value);
+  BlobCopyWriter* const writer =
+      writers_.Of(context_.path_id, HotMark::WithHome(entry.file->path_id));
   BlobCopyWriter::Outcome outcome;
-  s = writers_.Of(context_.path_id, HotMark::WithHome(entry.file->path_id))
-          ->Add(value, &outcome);
+  s = writer->Add(value, &outcome);
   switch (outcome) {
     case BlobCopyWriter::Outcome::kAdded:
       ++stats_.values_copied;
@@ -239,6 +229,15 @@ Status BlobPromotionJob::Copy(const Entry& entry) {
     case BlobCopyWriter::Outcome::kTooLarge:
       ++stats_.values_left;
       refused_.push_back(value.name.key);
+      break;
+    case BlobCopyWriter::Outcome::kNoRoom:
+      if (writer->last_size() > max_value) {
+        // No demotion could make room for it.
+        ++stats_.values_left;
+        refused_.push_back(value.name.key);
+      } else {
+        reached_limit_ = true;
+      }
       break;
     case BlobCopyWriter::Outcome::kDamaged:
       return Unreadable(entry, s);

@@ -116,8 +116,8 @@ class BlobPromotionJob : public BlobCopyJob {
   // Finds the value, and pins its file. Returns false if the value stays.
   bool Find(const MapName& name, AddressMap::Lookup* found);
   void AddFile(uint32_t slot);
-  // Returns true if another record of this size fits into the room.
-  bool HasRoomFor(uint64_t key_size, uint64_t record_size) const;
+  // Returns how many bytes the key and the value of the next record may have.
+  uint64_t RoomLeft() const;
   Status Read(std::vector<Entry>* entries);
   Status OpenFile(File* file, const Entry& entry);
   Status Write(const std::vector<Entry>& entries);

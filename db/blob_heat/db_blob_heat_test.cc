@@ -31,6 +31,7 @@
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
+#include "util/compression.h"
 #include "util/random.h"
 #include "utilities/fault_injection_env.h"
 #include "utilities/fault_injection_fs.h"
@@ -79,6 +80,13 @@ class DBBlobHeatTest : public AddressMapDBTestBase {
   }
   void PutKey(int key, int round = 0) {
     const std::string value = ValueOf(key, round);
+    ASSERT_OK(Put(Key(key), value));
+    model_[Key(key)] = value;
+  }
+  // Puts a value that takes little more than kValueSize when it is compressed.
+  void PutCompressible(int key, size_t size) {
+    const std::string value =
+        ValueOf(key, 0) + std::string(size - kValueSize, 'x');
     ASSERT_OK(Put(Key(key), value));
     model_[Key(key)] = value;
   }
@@ -305,6 +313,71 @@ TEST_F(DBBlobHeatTest, ValuesThatAreReadLessMakeRoom) {
   for (int key = 0; key < 30; ++key) {
     EXPECT_EQ(PlaceOf(key).path_id, IsHot(key) ? 0 : kHome);
   }
+  CheckDb(options);
+}
+
+// Values take more space on the hot path than at home.
+TEST_F(DBBlobHeatTest, ValuesThatGrowMakeRoom) {
+  if (!LZ4_Supported()) {
+    ROCKSDB_GTEST_SKIP("needs LZ4");
+    return;
+  }
+  Options options = HeatOptions();
+  options.blob_compression_type = kLZ4Compression;
+  options.blob_file_size = uint64_t{4} << 20;
+  DestroyAndReopen(options);
+  for (int key = 0; key < 20; ++key) {
+    ASSERT_NO_FATAL_FAILURE(PutCompressible(key, 100000));
+  }
+  // This one would be too large.
+  ASSERT_NO_FATAL_FAILURE(PutCompressible(20, kBudget));
+  ASSERT_OK(Flush());
+  options.blob_compression_type = kNoCompression;
+  ASSERT_OK(db_->SetOptions({{"blob_compression_type", "kNoCompression"}}));
+  ReadUntilHot(0, 10);
+  EXPECT_GT(HotBytes(), 1000000);
+  const uint64_t demoted = Ticker(BLOB_MAP_HOT_DEMOTED);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_EQ(Get(Key(20)), model_[Key(20)]);
+    WaitForJobs();
+  }
+  EXPECT_FALSE(IsHot(20));
+  EXPECT_EQ(Ticker(BLOB_MAP_HOT_DEMOTED), demoted);
+  ReadUntilHot(10, 15);
+  EXPECT_GT(Ticker(BLOB_MAP_HOT_DEMOTED), demoted);
+  EXPECT_EQ(Ticker(BLOB_MAP_GC_FAILED), 0);
+  CheckDb(options);
+}
+
+// So do the values of a hot file, of which a job takes some from there.
+TEST_F(DBBlobHeatTest, HotValuesThatGrowGoHome) {
+  if (!LZ4_Supported()) {
+    ROCKSDB_GTEST_SKIP("needs LZ4");
+    return;
+  }
+  Options options = HeatOptions();
+  options.blob_compression_type = kLZ4Compression;
+  DestroyAndReopen(options);
+  for (int key = 0; key < 10; ++key) {
+    ASSERT_NO_FATAL_FAILURE(PutCompressible(key, 100000));
+  }
+  PutKeys(20, 30);
+  ReadUntilHot(0, 10);
+  EXPECT_LT(HotBytes(), 50000);
+  // Some of them are read more than others.
+  for (int i = 0; i < 5; ++i) {
+    for (int key = 0; key < 5; ++key) {
+      ASSERT_EQ(Get(Key(key)), model_[Key(key)]);
+    }
+  }
+  options.blob_compression_type = kNoCompression;
+  options.blob_hot_bytes = HotBytes() + 100;
+  ASSERT_OK(db_->SetOptions(
+      {{"blob_compression_type", "kNoCompression"},
+       {"blob_hot_bytes", std::to_string(options.blob_hot_bytes)}}));
+  ReadUntilHot(20, 24);
+  EXPECT_GT(Ticker(BLOB_MAP_HOT_DEMOTED), 0);
+  EXPECT_EQ(Ticker(BLOB_MAP_GC_FAILED), 0);
   CheckDb(options);
 }
 

@@ -124,6 +124,14 @@ void DBStrata::BackgroundBlobGc::CountHeat() {
 void DBStrata::BackgroundBlobGc::EndHeat(const Status& s) {
   db_->mutex_.AssertHeld();
   BlobHeat* const heat = blobs_->heat();
+  if (lacked_hot_room_ && !is_manual()) {
+    // The next such job would fail for the same reason.
+    if (plan_.heat == BlobHeatPicker::Kind::kPromote) {
+      heat->SetLacksRoom(true);
+    } else {
+      blobs_->gc()->OnFailed({plan_.job.files.begin(), plan_.job.files.end()});
+    }
+  }
   if (!s.ok()) {
     return;
   }
