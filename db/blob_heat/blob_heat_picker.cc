@@ -48,7 +48,7 @@ BlobHeatPicker::Job BlobHeatPicker::Pick(const Options& options,
     return job;
   }
   const auto any = [](const File& /*file*/) { return true; };
-  const uint64_t used = HotBytes(files) + options.reserved;
+  const uint64_t used = HotBytes(files);
   uint64_t busy = 0;
   for (const File& file : files) {
     busy += file.hot.is_hot() && file.is_busy ? file.size : 0;

@@ -38,8 +38,6 @@ class BlobHeatPicker {
   struct Options {
     uint64_t budget = 0;   // bytes; 0: no values are hot
     uint32_t path_id = 0;  // of an existing path
-    // Bytes of hot files that edits are adding.
-    uint64_t reserved = 0;
     // Values wait, and no job is promoting or demoting: bytes of the values.
     uint64_t wanted = 0;
     // BlobHeat::hand() and lacks_room().
@@ -77,7 +75,10 @@ class BlobHeatPicker {
   // Returns the bytes of the hot files.
   static uint64_t HotBytes(const std::vector<File>& files);
 
-  // files: all files of the column family.
+  // files: all files of the column family, and those that jobs are about to
+  // add. The latter may be missing if wanted is 0: files that exist are drained
+  // for the space that they take, not for what edits are adding. The budget
+  // holds for an edit before it is written (BlobHeat::Reserve()).
   static Job Pick(const Options& options, const std::vector<File>& files);
 
   // Returns the smallest estimate with which a value stays hot.

@@ -58,12 +58,12 @@ TEST_F(BlobHeatPickerTest, PromotesWhatFits) {
   EXPECT_EQ(job.kind, Kind::kPromote);
   EXPECT_EQ(job.room, kBudget);
   AddHot(3, 5000);
-  options_.reserved = 400;
+  AddHot(4, 400)->is_busy = true;  // a job is about to add it
   job = Pick();
   EXPECT_EQ(job.kind, Kind::kPromote);
   EXPECT_EQ(job.room, kBudget - 5400);
   // A part of what waits is worth a job.
-  options_.reserved = kBudget - 5000 - kBudget / BlobHeatPicker::kMinRoomPart;
+  files_.back().size = kBudget - 5000 - kBudget / BlobHeatPicker::kMinRoomPart;
   job = Pick();
   EXPECT_EQ(job.kind, Kind::kPromote);
   EXPECT_EQ(job.room, kBudget / BlobHeatPicker::kMinRoomPart);
@@ -130,17 +130,16 @@ TEST_F(BlobHeatPickerTest, DrainsAnotherPathFirst) {
 }
 
 TEST_F(BlobHeatPickerTest, DrainsTheOldestFileAboveTheBudget) {
-  AddHot(3, kBudget / 2);
+  AddHot(3, kBudget / 2 + 1);
   AddHot(2, kBudget / 2);
   options_.wanted = 1000;
-  options_.reserved = 1;
   const Job job = Pick();
   EXPECT_EQ(job.kind, Kind::kDrain);
   EXPECT_EQ(job.file.number, 2);
   // One file is enough, and nothing is promoted until it is gone.
   files_[1].is_busy = true;
   EXPECT_EQ(Pick().kind, Kind::kNone);
-  options_.reserved = kBudget / 2 + 1;
+  files_[0].size = kBudget + 1;
   EXPECT_EQ(Pick().kind, Kind::kDrain);
 }
 

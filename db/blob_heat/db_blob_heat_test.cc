@@ -820,6 +820,33 @@ TEST_F(DBBlobHeatTest, GarbageInPinnedHotFilesStays) {
   CheckDb(options);
 }
 
+// A Version has the file of a promotion before the job learns of it.
+TEST_F(DBBlobHeatTest, AFullBudgetIsNoReasonToDrain) {
+  const Options options = HeatOptions(kSmallBudget);
+  DestroyAndReopen(options);
+  PutKeys(0, 20);
+  ReadUntilHot(0, 10);
+  const uint64_t demoted = Ticker(BLOB_MAP_HOT_DEMOTED);
+  {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    BlobHeat* const heat = Blobs()->heat();
+    // Such a job, which has added all hot files: its edit was written.
+    heat->SetBusy(true);
+    ASSERT_TRUE(heat->Reserve(/*added=*/kSmallBudget, /*before=*/0,
+                              /*after=*/kSmallBudget));
+  }
+  // A flush lets jobs be scheduled.
+  PutKeys(20, 40);
+  EXPECT_EQ(Ticker(BLOB_MAP_HOT_DEMOTED), demoted);
+  EXPECT_EQ(NumHot(0, 10), 10);
+  {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    Blobs()->heat()->EndReserve(kSmallBudget);
+    Blobs()->heat()->SetBusy(false);
+  }
+  CheckDb(options);
+}
+
 // The old copies of promoted values are garbage, which is collected as always.
 TEST_F(DBBlobHeatTest, TheSpaceLimitHolds) {
   Options options = HeatOptions();

@@ -56,7 +56,6 @@ BlobHeatPicker::Options DBStrata::HeatOptions(ColumnFamilyData* cfd) {
   options.budget = heat.budget();
   options.path_id = static_cast<uint32_t>(
       PathLayout::IndexOf(heat.path_id(), cfd->ioptions().cf_paths.size()));
-  options.reserved = heat.reserved();
   return options;
 }
 
