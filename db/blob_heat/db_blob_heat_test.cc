@@ -381,6 +381,21 @@ TEST_F(DBBlobHeatTest, HotValuesThatGrowGoHome) {
   CheckDb(options);
 }
 
+// The limit for a value is more than what usually waits.
+TEST_F(DBBlobHeatTest, ValuesBelowTheLimitMove) {
+  const Options options = HeatOptions(kSmallBudget);
+  DestroyAndReopen(options);
+  Random rnd(301);
+  for (const size_t size : {kSmallBudget / 15, kSmallBudget / 9}) {
+    const std::string value = rnd.RandomString(static_cast<int>(size));
+    ASSERT_OK(Put(Key(1), value));
+    model_[Key(1)] = value;
+    ASSERT_OK(Flush());
+    ReadUntilHot(1, 2);
+  }
+  CheckDb(options);
+}
+
 TEST_F(DBBlobHeatTest, LargeValuesStayWhereTheyAre) {
   const Options options = HeatOptions(kSmallBudget);
   DestroyAndReopen(options);

@@ -30,12 +30,12 @@ bool PromotionQueue::Push(const Slice& key, const MapName& name,
     candidate.name = name;
     candidate.size = size;
   } else if (candidates_.size() < kMaxCandidates &&
-             bytes_ + size <= kMaxBatches * batch) {
+             (bytes_ < batch || bytes_ + size <= kMaxBatches * batch)) {
     by_hash_.emplace(name.key.hi, candidates_.size());
     candidates_.push_back(Candidate{key.ToString(), name, size});
     bytes_ += size;
   } else {
-    // A single value that is too large leaves room for others.
+    // A batch waits, or there are too many small values.
     is_full_.store(bytes_ >= batch, std::memory_order_relaxed);
   }
   if (IsDue() || !MustBeDue()) {

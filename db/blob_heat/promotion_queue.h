@@ -33,8 +33,10 @@ namespace ROCKSDB_NAMESPACE {
 //
 // Invariants:
 // 1. A key is in the queue at most once, with the name that was pushed last.
-// 2. The queue has at most kMaxBatches * batch_bytes bytes of records and
-//    kMaxCandidates values. Others are dropped: the next reads push them again.
+// 2. The queue has at most kMaxCandidates values, and at most kMaxBatches *
+//    batch_bytes bytes of records, or less than batch_bytes beside the largest
+//    one: a value of any size is taken as long as no batch waits. Others are
+//    dropped: the next reads push them again.
 // 3. Push() returns true once between two calls of Take(), Clear() or
 //    ForgetDue().
 // 4. At most kMaxCandidates values are refused.
