@@ -862,6 +862,29 @@ TEST_F(DBBlobHeatTest, AFullBudgetIsNoReasonToDrain) {
   CheckDb(options);
 }
 
+// There is no limit for garbage, and so no job that merges other files.
+TEST_F(DBBlobHeatTest, SmallHotFilesAreMerged) {
+  const Options options = HeatOptions();
+  ASSERT_EQ(options.blob_gc_space_amp_limit, 0);
+  DestroyAndReopen(options);
+  constexpr int kKeys = 200;
+  PutKeys(0, kKeys);
+  const size_t num_files = FilesIn(dbname_ + "_2", kBlobFile).size();
+  for (int key = 0; key < kKeys; ++key) {
+    // A job for each value.
+    for (int i = 0; i < 80; ++i) {
+      ASSERT_EQ(Get(Key(key)), model_[Key(key)]);
+    }
+    WaitForJobs();
+  }
+  EXPECT_EQ(NumHot(0, kKeys), kKeys);
+  // The files of each tier are fewer than those of a merge.
+  EXPECT_LE(HotFiles(), 3 * BlobGcPicker::kTierFactor);
+  EXPECT_LE(FilesIn(dbname_ + "_2", kBlobFile).size(), num_files);
+  EXPECT_EQ(Ticker(BLOB_MAP_HOT_DEMOTED), 0);
+  CheckDb(options);
+}
+
 // The old copies of promoted values are garbage, which is collected as always.
 TEST_F(DBBlobHeatTest, TheSpaceLimitHolds) {
   Options options = HeatOptions();

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "db/address_map/address_map_store.h"
+#include "db/blob_gc/blob_gc_picker.h"
+#include "db/blob_gc/blob_gc_state.h"
 #include "db/blob_heat/blob_heat.h"
 #include "db/blob_heat/blob_heat_picker.h"
 #include "db/column_family.h"
@@ -26,6 +28,22 @@ namespace {
 
 // Below this part of the budget, values are admitted as if it were unused.
 constexpr uint64_t kFreePart = 8;
+
+// Returns small hot files to merge. Each job that promotes leaves at least one.
+// files: all files of the column family.
+BlobGcPicker::Job PickSmallHotFiles(const MutableCFOptions& cf_options,
+                                    const BlobGcState& gc,
+                                    std::vector<BlobGcPicker::File> files) {
+  std::erase_if(
+      files, [](const BlobGcPicker::File& file) { return !file.hot.is_hot(); });
+  BlobGcPicker::Options options;
+  // Their garbage is that of the column family: there is no limit for it.
+  options.space_amp_limit = BlobGcPicker::kMaxLimit;
+  options.flush_size = cf_options.write_buffer_size;
+  options.max_copied = gc.max_copies();
+  options.file_size = cf_options.blob_file_size;
+  return BlobGcPicker::PickSmall(options, files);
+}
 
 // Sets what the job is about.
 void SetPlan(const BlobHeatPicker::Job& job,
@@ -72,6 +90,7 @@ void DBStrata::ScheduleBlobHeat(ColumnFamilyData* cfd) {
                    [](const auto& meta) { return meta->hot().is_hot(); })) {
     return;
   }
+  const MutableCFOptions& cf_options = cfd->GetLatestMutableCFOptions();
   for (bool has_scheduled = false;; has_scheduled = true) {
     const std::vector<BlobGcPicker::File> files =
         blobs->FilesForGc(*cfd->current()->storage_info());
@@ -89,8 +108,18 @@ void DBStrata::ScheduleBlobHeat(ColumnFamilyData* cfd) {
     if (job.kind == BlobHeatPicker::Kind::kGiveUp) {
       heat->GiveUpWaiting();
     }
-    if (job.kind == BlobHeatPicker::Kind::kNone ||
-        job.kind == BlobHeatPicker::Kind::kGiveUp) {
+    BackgroundBlobGc::Plan plan;
+    const bool moves_values = job.kind != BlobHeatPicker::Kind::kNone &&
+                              job.kind != BlobHeatPicker::Kind::kGiveUp;
+    if (moves_values) {
+      SetPlan(job, options, &plan.job);
+      plan.heat = job.kind;
+      plan.hot_room = job.room;
+    } else if (heat->IsOn() && cf_options.blob_gc_space_amp_limit == 0) {
+      // With a limit, ScheduleBlobGc() merges small files of all kinds.
+      plan.job = PickSmallHotFiles(cf_options, *blobs->gc(), files);
+    }
+    if (!moves_values && plan.job.files.empty()) {
       return;
     }
     if (scheduler_.NumInBackground(BackgroundJob::Kind::kBlobGc) >=
@@ -101,10 +130,6 @@ void DBStrata::ScheduleBlobHeat(ColumnFamilyData* cfd) {
       blob_gc_refused_ |= !has_scheduled;
       return;
     }
-    BackgroundBlobGc::Plan plan;
-    SetPlan(job, options, &plan.job);
-    plan.heat = job.kind;
-    plan.hot_room = job.room;
     TEST_SYNC_POINT_CALLBACK("DBStrata::ScheduleBlobHeat", &plan.job);
     last_gc_family_ = cfd->GetID();
     heat->SetHadTurn(true);
