@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "db/path_layout/path_job_stats.h"
+#include "file/filename.h"
 #include "logging/logging.h"
 #include "rocksdb/system_clock.h"
 #include "test_util/sync_point.h"
@@ -26,6 +27,14 @@ const char* NameOf(PathIo io) {
     default:
       return "sync";
   }
+}
+
+// Returns true for the name, without directory, of a file that its job closes.
+bool IsClosedByItsJob(const std::string& name) {
+  uint64_t number = 0;
+  FileType type = kTempFile;
+  return ParseFileName(name, &number, &type) &&
+         (type == kTableFile || type == kBlobFile || type == kDeltaFile);
 }
 
 }  // namespace
@@ -172,12 +181,15 @@ uint64_t PathIoTimes::NumSlow(uint32_t path_id) const {
 void PathIoTimes::Measure(const std::string& file_name,
                           std::unique_ptr<FSWritableFile>* file) {
   size_t end = file_name.rfind('/');
-  while (end != std::string::npos && end > 1 && file_name[end - 1] == '/') {
+  if (end == std::string::npos ||
+      !IsClosedByItsJob(file_name.substr(end + 1))) {
+    return;
+  }
+  while (end > 1 && file_name[end - 1] == '/') {
     --end;
   }
   for (uint32_t i = 0; i < directories_.size() && i < kMaxPaths; ++i) {
-    if (end != std::string::npos &&
-        file_name.compare(0, end, directories_[i]) == 0) {
+    if (file_name.compare(0, end, directories_[i]) == 0) {
       *file =
           std::make_unique<MeasuredFile>(std::move(*file), file_name, i, this);
       return;

@@ -31,6 +31,9 @@ inline constexpr size_t kNumPathIos = 3;
 // 1. An operation that takes kSlowMicros or longer is counted as slow.
 // 2. LOG gets a line for a slow operation, but at most one for each path in
 //    kLogIntervalMicros. The line says how many there were since the last one.
+// 3. Only SST, blob and delta files are measured. The job that makes such a
+//    file closes it, while a MANIFEST or WAL that a job begins lives longer
+//    than the column family of the job, and with it this object, may.
 //
 // Thread-safe.
 class PathIoTimes {
@@ -65,9 +68,9 @@ class PathIoTimes {
   // Returns the number of slow operations of all kinds.
   uint64_t NumSlow(uint32_t path_id) const;
 
-  // Makes the writes and syncs of a new file count, if the file is on one of
-  // the paths.
-  // REQUIRES: this object lives as long as the file
+  // Makes the writes and syncs of a new file count, if it is an SST, blob or
+  // delta file on one of the paths.
+  // REQUIRES: this object lives as long as such a file is open for writing
   void Measure(const std::string& file_name,
                std::unique_ptr<FSWritableFile>* file);
 

@@ -116,7 +116,8 @@ TEST_F(PathIoTimesTest, MeasuresFilesOfItsPathsAlone) {
   PathIoTimes times({{directory + "/", 0}}, clock_.get(), &logger_);
   for (const std::string& name :
        {directory + "/000012.sst", directory + "//000013.sst",
-        directory + "/sub/000014.sst"}) {
+        directory + "/sub/000014.sst", directory + "/MANIFEST-000015",
+        directory + "/000016.log", directory + "/000017.dbtmp"}) {
     std::unique_ptr<FSWritableFile> file;
     ASSERT_OK(FileSystem::Default()->NewWritableFile(name, FileOptions(), &file,
                                                      nullptr));
@@ -130,6 +131,7 @@ TEST_F(PathIoTimesTest, MeasuresFilesOfItsPathsAlone) {
     ASSERT_OK(ReadFileToString(env, name, &contents));
     EXPECT_EQ(contents, "12");
   }
+  // Neither the directory below nor the files that outlive a job count.
   EXPECT_EQ(times.Get(PathIo::kWrite, 0).operations, 4);
   EXPECT_EQ(times.Get(PathIo::kWrite, 0).micros, 12);
   EXPECT_EQ(times.Get(PathIo::kSync, 0).operations, 2);
@@ -205,6 +207,39 @@ TEST_F(DBPathIoTimesTest, PathStatsHaveTheTimesOfEachPath) {
 
   // One path.
   Reopen(CurrentOptions());
+}
+
+// The MANIFEST that a job begins outlives the column family of the job.
+TEST_F(DBPathIoTimesTest, ManifestOfAJobOutlivesItsColumnFamily) {
+  Options options = CurrentOptions();
+  options.cf_paths = {{dbname_, 1 << 30}, {dbname_ + "_1", 1 << 30}};
+  options.enable_blob_files = true;
+  options.min_blob_size = 100;
+  options.enable_blob_address_map = true;
+  options.blob_gc_space_amp_limit = 0;
+  options.disable_auto_compactions = true;
+  DestroyAndReopen(options);
+  CreateColumnFamilies({"x"}, options);
+  ColumnFamilyHandle* const x = handles_[0];
+  for (const int step : {1, 2}) {
+    for (int i = 0; i < 20; i += step) {
+      ASSERT_OK(db_->Put(WriteOptions(), x, Key(i), std::string(1000, 'v')));
+    }
+    ASSERT_OK(db_->Flush(FlushOptions(), x));
+  }
+  ASSERT_OK(dbfull()->SetDBOptions(
+      {{"max_manifest_file_size", "1"}, {"max_manifest_space_amp_pct", "0"}}));
+  const uint64_t manifest = dbfull()->TEST_Current_Manifest_FileNo();
+  ASSERT_OK(db_->CollectBlobGarbage(CollectBlobGarbageOptions(), x));
+  ASSERT_NE(dbfull()->TEST_Current_Manifest_FileNo(), manifest);
+
+  ASSERT_OK(dbfull()->SetDBOptions({{"max_manifest_file_size", "1073741824"}}));
+  ASSERT_OK(db_->DropColumnFamily(x));
+  ASSERT_OK(db_->DestroyColumnFamilyHandle(x));
+  handles_.clear();
+  ASSERT_OK(Put("a", "1"));
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Get("a"), "1");
 }
 
 TEST(PathReadTimerTest, MeasuresIfThereAreTimes) {
