@@ -257,6 +257,42 @@ TEST_F(DBPathFaultTest, FlushStopsWritesUntilTheDeviceIsBack) {
   }
 }
 
+// Each write that is refused returns the background error, which is not a new
+// one: neither LOG nor the recovery takes notice.
+TEST_F(DBPathFaultTest, RefusedWritesDoNotDisturbTheRecovery) {
+  for (const bool is_pipelined : {true, false}) {
+    SCOPED_TRACE(is_pipelined);
+    options_.enable_pipelined_write = is_pipelined;
+    options_.unordered_write = !is_pipelined;
+    Open();
+    PutValues(0, 10);
+    fs_->SetFault(slow_, Fault::kReadOnly);
+    ExpectPathInError(Flush(), slow_, 1, Fault::kReadOnly);
+    const size_t told = logger_->Count("Background IO error");
+    for (int i = 0; i < 10; ++i) {
+      ExpectPathInError(Put("refused", "value"), slow_, 1, Fault::kReadOnly);
+    }
+    EXPECT_EQ(logger_->Count("Background IO error"), told);
+
+    // This write comes while the recovery flushes.
+    Status refused;
+    const auto was_refused = EnableCallBackOnce(
+        "FlushJob::WriteLevel0Table",
+        [&](void*) { refused = db_->Put(WriteOptions(), "refused", "value"); });
+    const int num_resumes = num_resumes_;
+    fs_->SetFault(slow_, Fault::kNone);
+    ExpectRecovery();
+    EXPECT_TRUE(*was_refused);
+    ExpectPathInError(refused, slow_, 1, Fault::kReadOnly);
+    EXPECT_EQ(num_resumes_, num_resumes + 1);
+    ASSERT_OK(Put("accepted", "value"));
+    ASSERT_OK(Flush());
+    ExpectValues(0, 10);
+    EXPECT_EQ(Get("refused"), "NOT_FOUND");
+    EXPECT_EQ(Get("accepted"), "value");
+  }
+}
+
 TEST_F(DBPathFaultTest, ResumeByHandWorksWhenTheDeviceIsBack) {
   options_.max_bgerror_resume_count = 0;
   for (const Fault fault : {Fault::kReadOnly, Fault::kLost}) {
