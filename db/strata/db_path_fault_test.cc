@@ -180,6 +180,16 @@ class DBPathFaultTest : public DBTestBase {
     EXPECT_EQ(text.find(path, begin + 1), std::string::npos) << text;
   }
 
+  // Checks that the error says that it is about the directory of the database.
+  void ExpectDirectoryInError(const Status& s) {
+    const std::string text = s.ToString();
+    EXPECT_TRUE(s.IsIOError()) << text;
+    EXPECT_NE(text.find(dbname_ + "/"), std::string::npos) << text;
+    EXPECT_NE(text.find("(" + dbname_ + " is the directory of the database)"),
+              std::string::npos)
+        << text;
+  }
+
   // Returns the number of files in the directory, whether its device works or
   // not.
   size_t NumFiles(const std::string& directory, const std::string& suffix) {
@@ -367,16 +377,14 @@ TEST_F(DBPathFaultTest, DirectoryOfTheDatabaseComesBack) {
       fs_->SetFault(dbname_, fault);
       if (has_wal) {
         EXPECT_NOK(Put("refused", "value"));
+        // The WAL is the file that has failed.
+        ExpectDirectoryInError(db_->SyncWAL());
+        ExpectDirectoryInError(db_->FlushWAL(/*sync=*/true));
       } else {
         EXPECT_NOK(Flush());
+        EXPECT_OK(db_->SyncWAL());
       }
-      const Status s = Put("refused", "value");
-      const std::string text = s.ToString();
-      EXPECT_TRUE(s.IsIOError()) << text;
-      EXPECT_NE(text.find(dbname_ + "/"), std::string::npos) << text;
-      EXPECT_NE(text.find("(" + dbname_ + " is the directory of the database)"),
-                std::string::npos)
-          << text;
+      ExpectDirectoryInError(Put("refused", "value"));
       EXPECT_EQ(BgError().severity(), Status::Severity::kHardError);
       ExpectValues(0, 10);
 
