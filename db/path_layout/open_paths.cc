@@ -17,12 +17,19 @@ namespace {
 // Maximum number of column families that an error names for a directory.
 constexpr size_t kMaxNamedUsers = 3;
 
-// Returns s with an addition to its message. A status may have no message.
+// Returns s with an addition to its message. A status may have no message. The
+// flags of an IOStatus stay: the error handler decides by them.
 Status WithAddition(const Status& s, const std::string& addition) {
   const char* const message = s.getState();
-  return Status(
+  const IOStatus before = status_to_io_status(Status(s));
+  IOStatus after = status_to_io_status(Status(
       s.code(), s.subcode(), s.severity(),
-      message == nullptr ? addition : std::string(message) + " " + addition);
+      message == nullptr ? addition : std::string(message) + " " + addition));
+  after.SetRetryable(before.GetRetryable());
+  after.SetDataLoss(before.GetDataLoss());
+  after.SetScope(before.GetScope());
+  before.PermitUncheckedError();
+  return Status(after, s.severity());
 }
 
 // Returns true if the text has the name of the directory, or the name of a file

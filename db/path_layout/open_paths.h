@@ -28,6 +28,9 @@ class FileSystem;
 // Invariant: with one directory in all, nothing here has an effect, and the
 // open is RocksDB's, with RocksDB's errors.
 //
+// An error keeps its code, severity and flags (IOStatus::GetDataLoss() and so
+// on): only its message grows.
+//
 // Directories are compared by CleanDirectoryName(), without the file system.
 class OpenPaths {
  public:

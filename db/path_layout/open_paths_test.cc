@@ -4,6 +4,7 @@
 #include "db/path_layout/open_paths.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "db/path_layout/path_test_util.h"
@@ -38,6 +39,25 @@ TEST(OpenPathsTest, CountsDirectories) {
   EXPECT_FALSE(OpenPaths(Paths({"/a"}), families).AreSeveral());
   families[1].options.cf_paths = Paths({"/b"});
   EXPECT_TRUE(OpenPaths(Paths({"/a"}), families).AreSeveral());
+}
+
+TEST(OpenPathsTest, KeepsTheFlagsOfAnError) {
+  const OpenPaths paths(Paths({"/a", "/b"}));
+  for (const bool flag : {false, true}) {
+    IOStatus error = IOStatus::IOError("While pread: /b/000012.sst");
+    error.SetRetryable(flag);
+    error.SetDataLoss(!flag);
+    error.SetScope(IOStatus::IOErrorScope::kIOErrorScopeFile);
+    Status added = paths.AddPathTo(Status(error, Status::Severity::kHardError));
+    EXPECT_EQ(added.severity(), Status::Severity::kHardError);
+    EXPECT_EQ(added.ToString(),
+              "IO error: While pread: /b/000012.sst (/b is path id 1 of "
+              "db_paths)");
+    const IOStatus flags = status_to_io_status(std::move(added));
+    EXPECT_EQ(flags.GetRetryable(), flag);
+    EXPECT_EQ(flags.GetDataLoss(), !flag);
+    EXPECT_EQ(flags.GetScope(), IOStatus::IOErrorScope::kIOErrorScopeFile);
+  }
 }
 
 TEST(OpenPathsTest, NamesThePathOfADirectoryOrFile) {

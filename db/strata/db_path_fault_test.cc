@@ -23,6 +23,7 @@
 #include "file/sst_file_manager_impl.h"
 #include "file/strata/path_faults.h"
 #include "port/stack_trace.h"
+#include "rocksdb/file_system.h"
 #include "rocksdb/listener.h"
 #include "rocksdb/sst_file_manager.h"
 #include "rocksdb/utilities/checkpoint.h"
@@ -59,6 +60,64 @@ class CompactionCounter : public EventListener {
     ++begun[info.output_level];
   }
   std::atomic<int> begun[8] = {};
+};
+
+// A file system in which reads of SST files fail with a loss of data while it
+// is told so. Open files fail, too.
+class LossyReadsFS : public FileSystemWrapper {
+ public:
+  using FileSystemWrapper::FileSystemWrapper;
+
+  static const char* kClassName() { return "LossyReadsFS"; }
+  const char* Name() const override { return kClassName(); }
+
+  IOStatus NewRandomAccessFile(const std::string& name,
+                               const FileOptions& options,
+                               std::unique_ptr<FSRandomAccessFile>* result,
+                               IODebugContext* dbg) override {
+    IOStatus s = target()->NewRandomAccessFile(name, options, result, dbg);
+    if (s.ok() && name.ends_with(".sst")) {
+      *result = std::make_unique<File>(std::move(*result), name, this);
+    }
+    return s;
+  }
+
+  std::atomic<bool> loses_data{false};
+
+ private:
+  class File : public FSRandomAccessFileOwnerWrapper {
+   public:
+    File(std::unique_ptr<FSRandomAccessFile>&& file, std::string name,
+         const LossyReadsFS* fs)
+        : FSRandomAccessFileOwnerWrapper(std::move(file)),
+          name_(std::move(name)),
+          fs_(fs) {}
+
+    IOStatus Read(uint64_t offset, size_t n, const IOOptions& options,
+                  Slice* result, char* scratch,
+                  IODebugContext* dbg) const override {
+      return fs_->loses_data
+                 ? Loss()
+                 : target()->Read(offset, n, options, result, scratch, dbg);
+    }
+    IOStatus MultiRead(FSReadRequest* requests, size_t num_requests,
+                       const IOOptions& options, IODebugContext* dbg) override {
+      return fs_->loses_data
+                 ? Loss()
+                 : target()->MultiRead(requests, num_requests, options, dbg);
+    }
+
+   private:
+    IOStatus Loss() const {
+      IOStatus s =
+          IOStatus::IOError("While pread: " + name_, "Input/output error");
+      s.SetDataLoss(true);
+      return s;
+    }
+
+    const std::string name_;
+    const LossyReadsFS* const fs_;
+  };
 };
 
 }  // namespace
@@ -497,6 +556,33 @@ TEST_F(DBPathFaultTest, CompactionsOnOtherDevicesGoOn) {
   fs_->SetFault(slow_, Fault::kNone);
   ASSERT_TRUE(WaitUntil([&] { return NumTableFilesAtLevel(2) > 0; }));
   ExpectValues(0, 120);
+}
+
+// As in RocksDB: another attempt does not bring data back that its file system
+// says is lost.
+TEST_F(DBPathFaultTest, LossOfDataStaysUnrecoverable) {
+  const auto lossy_fs = std::make_shared<LossyReadsFS>(fs_);
+  const std::unique_ptr<Env> lossy_env = std::make_unique<CompositeEnvWrapper>(
+      env_, lossy_fs, device_env_->GetSystemClock());
+  options_.env = lossy_env.get();
+  options_.level0_file_num_compaction_trigger = 2;
+  Open();
+  for (int i = 0; i < 2; ++i) {
+    PutValues(0, 10);
+    ASSERT_OK(Flush());
+  }
+  lossy_fs->loses_data = true;
+  ASSERT_OK(db_->SetOptions({{"disable_auto_compactions", "false"}}));
+  EXPECT_TRUE(WaitUntil([&] { return !BgError().ok(); }));
+  ExpectPathInError(BgError(), fast_, 0, Fault::kLost);
+  EXPECT_EQ(BgError().severity(), Status::Severity::kUnrecoverableError);
+  EXPECT_FALSE(IsWatched(fast_));
+  EXPECT_NOK(db_->Resume());
+  lossy_fs->loses_data = false;
+  Close();
+  options_.env = device_env_.get();
+  Reopen(options_);
+  ExpectValues(0, 10);
 }
 
 TEST_F(DBPathFaultTest, FilesThatCompactFilesCannotWriteNameThePath) {

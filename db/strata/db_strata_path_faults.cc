@@ -110,11 +110,7 @@ bool DBStrata::NotePathFault(BackgroundErrorReason reason, bool is_wal,
   }
   const bool was_retryable = error->GetRetryable();
   const bool is_data_lost = error->GetDataLoss();
-  const IOStatus::IOErrorScope scope = error->GetScope();
   *error = status_to_io_status(paths.AddPathTo(*error, OpenPaths::Files::kAll));
-  error->SetRetryable(was_retryable);
-  error->SetDataLoss(is_data_lost);
-  error->SetScope(scope);
 
   const ImmutableDBOptions& options = db_->immutable_db_options_;
   // RocksDB goes on after most errors without paranoid_checks. Prepared
