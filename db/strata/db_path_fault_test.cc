@@ -26,8 +26,10 @@
 #include "rocksdb/file_system.h"
 #include "rocksdb/listener.h"
 #include "rocksdb/sst_file_manager.h"
+#include "rocksdb/table.h"
 #include "rocksdb/utilities/checkpoint.h"
 #include "rocksdb/utilities/path_migration.h"
+#include "rocksdb/write_batch.h"
 #include "test_util/strata/failing_devices_fs_test_util.h"
 #include "test_util/strata/impatient_clock_test_util.h"
 #include "test_util/strata/line_logger_test_util.h"
@@ -475,6 +477,45 @@ TEST_F(DBPathFaultTest, ErrorOfTheWalStaysFatalWithTransactions) {
   EXPECT_NOK(db_->Resume());
   Reopen(options_);
   ExpectValues(0, 10);
+}
+
+// The first value of a batch is in the memtable when the second one cannot be
+// read: neither may become visible alone.
+TEST_F(DBPathFaultTest, ReadOfAWriteThatFailsIsFatal) {
+  UseLayout({1}, {});
+  options_.enable_blob_files = false;
+  options_.allow_concurrent_memtable_write = false;
+  options_.inplace_update_support = true;
+  options_.inplace_callback = [](char* /*value*/, uint32_t* /*size*/,
+                                 Slice delta, std::string* result) {
+    result->assign(delta.data(), delta.size());
+    return UpdateStatus::UPDATED;
+  };
+  BlockBasedTableOptions table_options;
+  table_options.no_block_cache = true;
+  options_.table_factory.reset(NewBlockBasedTableFactory(table_options));
+  Open();
+  ASSERT_OK(Put("b", "1"));
+  ASSERT_OK(Flush());
+  fs_->SetFault(slow_, Fault::kLost);
+  WriteBatch batch;
+  ASSERT_OK(batch.Put("a", "2"));
+  ASSERT_OK(batch.Put("b", "2"));
+  const Status s = db_->Write(WriteOptions(), &batch);
+  EXPECT_TRUE(s.IsIOError()) << s.ToString();
+  ExpectPathInError(BgError(), slow_, 1, Fault::kLost);
+  EXPECT_EQ(BgError().severity(), Status::Severity::kFatalError);
+  EXPECT_FALSE(IsWatched(slow_));
+  fs_->SetFault(slow_, Fault::kNone);
+  EXPECT_NOK(db_->Resume());
+
+  // RocksDB cannot recover a WAL with inplace_callback.
+  options_.inplace_update_support = false;
+  options_.inplace_callback = nullptr;
+  Reopen(options_);
+  const bool is_there = Get("b") == "2";
+  EXPECT_EQ(Get("a"), is_there ? "2" : "NOT_FOUND");
+  EXPECT_EQ(Get("b"), is_there ? "2" : "1");
 }
 
 // A compaction that fails because of a deep level's path loses nothing.

@@ -37,6 +37,12 @@ bool MayBeOfDevice(const Status& error) {
           error.subcode() == Status::SubCode::kPathNotFound);
 }
 
+// Returns true if a write has failed in the memtable, where a part of its batch
+// may be. The caller of an error of the WAL says so.
+bool IsOfMemtable(BackgroundErrorReason reason, bool is_wal) {
+  return reason == BackgroundErrorReason::kMemTable && !is_wal;
+}
+
 // Returns true if bytes of a WAL may be lost by an error for this reason.
 bool IsOfWal(BackgroundErrorReason reason) {
   return reason == BackgroundErrorReason::kWriteCallback ||
@@ -113,11 +119,13 @@ bool DBStrata::NotePathFault(BackgroundErrorReason reason, bool is_wal,
   *error = status_to_io_status(paths.AddPathTo(*error, OpenPaths::Files::kAll));
 
   const ImmutableDBOptions& options = db_->immutable_db_options_;
-  // RocksDB goes on after most errors without paranoid_checks. Prepared
-  // transactions are in the WAL alone, and with manual_wal_flush bytes of it
-  // are in memory, so an error of the WAL stays what it is then.
+  // RocksDB goes on after most errors without paranoid_checks. A batch of which
+  // a part is in the memtable was not published: a flush would write this part.
+  // Prepared transactions are in the WAL alone, and with manual_wal_flush bytes
+  // of it are in memory, so an error of the WAL stays what it is then.
   if (is_data_lost || !options.paranoid_checks ||
       reason == BackgroundErrorReason::kAsyncFileOpen ||
+      IsOfMemtable(reason, is_wal) ||
       ((is_wal || IsOfWal(reason)) &&
        (db_->allow_2pc() || options.manual_wal_flush))) {
     return false;
