@@ -172,6 +172,7 @@ STRATA_LIB = \
   db/path_layout/path_read_stats.cc \
   db/path_layout/path_stats.cc \
   db/path_layout/path_sync.cc \
+  db/path_layout/recovery_wait.cc \
   db/path_layout/repair_env.cc \
   db/path_layout/repair_paths.cc \
   db/path_layout/repair_wal_dir.cc \
@@ -521,6 +522,7 @@ STRATA_TEST_MAIN = \
   db/path_layout/path_placement_test.cc \
   db/path_layout/path_stats_test.cc \
   db/path_layout/path_sync_test.cc \
+  db/path_layout/recovery_wait_test.cc \
   db/path_layout/repair_paths_test.cc \
   db/path_layout/repair_wal_dir_test.cc \
   db/path_layout/stored_cost_test.cc \

@@ -401,6 +401,36 @@ TEST_F(DBPathFaultTest, RecoversWithoutAnSstFileManager) {
   ExpectValues(0, 10);
 }
 
+// A read-only device that is full when it can be written again.
+TEST_F(DBPathFaultTest, RecoveryWaitsForSpaceOfTheDevice) {
+  for (const bool has_manager : {true, false}) {
+    SCOPED_TRACE(has_manager);
+    if (!has_manager) {
+      options_.sst_file_manager.reset();
+    }
+    Open();
+    PutValues(0, 10);
+    fs_->SetFault(slow_, Fault::kReadOnly);
+    ExpectPathInError(Flush(), slow_, 1, Fault::kReadOnly);
+    const int num_resumes = num_resumes_;
+    EnableCallBack("DBImpl::ResumeImpl:Start", [&](void*) {
+      if (++num_resumes_ == num_resumes + 1) {
+        fs_->SetFault(slow_, Fault::kFull);
+      }
+    });
+    fs_->SetFault(slow_, Fault::kNone);
+    EXPECT_TRUE(WaitUntil([&] { return num_resumes_ >= num_resumes + 3; }));
+    EXPECT_NOK(BgError());
+    EXPECT_TRUE(dbfull()->TEST_IsRecoveryInProgress());
+    EnableCallBack("DBImpl::ResumeImpl:Start",
+                   [this](void*) { ++num_resumes_; });
+    fs_->SetFault(slow_, Fault::kNone);
+    ExpectRecovery();
+    ASSERT_OK(Flush());
+    ExpectValues(0, 10);
+  }
+}
+
 TEST_F(DBPathFaultTest, LayoutWithoutTheDeviceLetsTheDbRecover) {
   Open();
   PutValues(0, 10);

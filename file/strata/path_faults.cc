@@ -12,6 +12,7 @@ namespace ROCKSDB_NAMESPACE {
 bool PathFaults::Add(const void* owner, const std::string& directory) {
   MutexLock lock(&mutex_);
   const bool is_new = faults_.emplace(owner, directory).second;
+  num_removed_.emplace(owner, 0);
   size_.store(faults_.size(), std::memory_order_relaxed);
   return is_new;
 }
@@ -19,6 +20,9 @@ bool PathFaults::Add(const void* owner, const std::string& directory) {
 bool PathFaults::Remove(const void* owner, const std::string& directory) {
   MutexLock lock(&mutex_);
   const bool was_there = faults_.erase({owner, directory}) > 0;
+  if (was_there) {
+    ++num_removed_[owner];
+  }
   size_.store(faults_.size(), std::memory_order_relaxed);
   return was_there;
 }
@@ -27,6 +31,7 @@ void PathFaults::RemoveAll(const void* owner) {
   MutexLock lock(&mutex_);
   std::erase_if(faults_,
                 [owner](const auto& fault) { return fault.first == owner; });
+  num_removed_.erase(owner);
   size_.store(faults_.size(), std::memory_order_relaxed);
 }
 
@@ -39,6 +44,17 @@ std::vector<std::string> PathFaults::Of(const void* owner) const {
     }
   }
   return directories;
+}
+
+bool PathFaults::HasHad(const void* owner) const {
+  MutexLock lock(&mutex_);
+  return num_removed_.count(owner) > 0;
+}
+
+uint64_t PathFaults::NumRemoved(const void* owner) const {
+  MutexLock lock(&mutex_);
+  const auto it = num_removed_.find(owner);
+  return it == num_removed_.end() ? 0 : it->second;
 }
 
 bool PathFaults::Has(const std::string& directory) const {

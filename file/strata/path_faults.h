@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -38,11 +40,16 @@ class PathFaults {
   bool Add(const void* owner, const std::string& directory);
   // Returns false if the owner has not added it, or has removed it.
   bool Remove(const void* owner, const std::string& directory);
-  // Removes all directories of the owner, which is closed.
+  // Removes all directories of the owner, which is closed, and forgets it.
   void RemoveAll(const void* owner);
 
   // Returns the directories that the owner has added.
   std::vector<std::string> Of(const void* owner) const;
+  // Returns true if the owner has added a directory, removed meanwhile or not.
+  bool HasHad(const void* owner) const;
+  // Returns how often Remove() of the owner has returned true: who compares two
+  // results misses no directory that works again, also if others have failed.
+  uint64_t NumRemoved(const void* owner) const;
   // Returns true if there is a directory with a fault.
   bool HasAny() const { return size_.load(std::memory_order_relaxed) > 0; }
   // Returns true if an owner has added the directory.
@@ -52,6 +59,8 @@ class PathFaults {
   mutable port::Mutex mutex_;
   // Owner and directory. Guarded by mutex_.
   std::set<std::pair<const void*, std::string>> faults_;
+  // NumRemoved() of each owner that has added a directory. Guarded by mutex_.
+  std::map<const void*, uint64_t> num_removed_;
   // The size of faults_. Written with mutex_ held.
   std::atomic<size_t> size_{0};
 };

@@ -39,6 +39,33 @@ TEST(PathFaultsTest, AFaultLastsUntilItsOwnerRemovesIt) {
   EXPECT_TRUE(faults.HasAny());
 }
 
+TEST(PathFaultsTest, CountsTheDirectoriesThatWorkAgain) {
+  PathFaults faults;
+  const int one = 1;
+  const int two = 2;
+  EXPECT_FALSE(faults.HasHad(&one));
+  EXPECT_FALSE(faults.Remove(&one, "/a"));
+  EXPECT_FALSE(faults.HasHad(&one));
+  EXPECT_EQ(faults.NumRemoved(&one), 0);
+  faults.Add(&one, "/a");
+  faults.Add(&two, "/a");
+  faults.Add(&two, "/b");
+  EXPECT_TRUE(faults.HasHad(&one));
+  EXPECT_EQ(faults.NumRemoved(&one), 0);
+  faults.Remove(&two, "/a");
+  faults.Remove(&two, "/b");
+  faults.Remove(&two, "/b");
+  EXPECT_EQ(faults.NumRemoved(&one), 0);
+  EXPECT_EQ(faults.NumRemoved(&two), 2);
+  faults.Add(&two, "/a");
+  EXPECT_EQ(faults.NumRemoved(&two), 2);
+  EXPECT_TRUE(faults.HasHad(&two));
+  faults.RemoveAll(&two);
+  EXPECT_EQ(faults.NumRemoved(&two), 0);
+  EXPECT_FALSE(faults.HasHad(&two));
+  EXPECT_TRUE(faults.HasHad(&one));
+}
+
 TEST(PathFaultsTest, AnOwnerThatIsClosedLeavesNoFaults) {
   PathFaults faults;
   const int one = 1;

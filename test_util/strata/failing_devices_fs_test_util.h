@@ -33,6 +33,7 @@ class FailingDevicesFS : public FileSystemWrapper {
     kReadOnly,  // All changes fail with EROFS.
     kLost,      // All operations fail with EIO.
     kMissing,   // The same with ENOENT, and the directory does not exist.
+    kFull,      // Writes to files fail with ENOSPC.
   };
 
   // note: stands in all messages, in brackets, unless it is empty.
@@ -75,10 +76,13 @@ class FailingDevicesFS : public FileSystemWrapper {
   // being done.
   // what: what it does, as messages say it.
   IOStatus CheckRead(const std::string& name, const char* what) {
-    return Check(name, what, /*is_change=*/false);
+    return Check(name, what, Access::kRead);
   }
   IOStatus CheckChange(const std::string& name, const char* what) {
-    return Check(name, what, /*is_change=*/true);
+    return Check(name, what, Access::kChange);
+  }
+  IOStatus CheckAppend(const std::string& name) {
+    return Check(name, "While appending to file", Access::kAppend);
   }
 
   IOStatus NewSequentialFile(const std::string& name,
@@ -221,6 +225,9 @@ class FailingDevicesFS : public FileSystemWrapper {
   }
 
  private:
+  // kAppend is a change, too.
+  enum class Access { kRead, kChange, kAppend };
+
   struct Device {
     Fault fault = Fault::kNone;
     uint64_t num_failed = 0;
@@ -292,20 +299,20 @@ class FailingDevicesFS : public FileSystemWrapper {
 
     IOStatus Append(const Slice& data, const IOOptions& options,
                     IODebugContext* dbg) override {
-      const IOStatus s = CheckAppend();
+      const IOStatus s = fs_->CheckAppend(name_);
       return s.ok() ? target()->Append(data, options, dbg) : s;
     }
     IOStatus Append(const Slice& data, const IOOptions& options,
                     const DataVerificationInfo& verification_info,
                     IODebugContext* dbg) override {
-      const IOStatus s = CheckAppend();
+      const IOStatus s = fs_->CheckAppend(name_);
       return s.ok() ? target()->Append(data, options, verification_info, dbg)
                     : s;
     }
     IOStatus PositionedAppend(const Slice& data, uint64_t offset,
                               const IOOptions& options,
                               IODebugContext* dbg) override {
-      const IOStatus s = CheckAppend();
+      const IOStatus s = fs_->CheckAppend(name_);
       return s.ok() ? target()->PositionedAppend(data, offset, options, dbg)
                     : s;
     }
@@ -313,7 +320,7 @@ class FailingDevicesFS : public FileSystemWrapper {
                               const IOOptions& options,
                               const DataVerificationInfo& verification_info,
                               IODebugContext* dbg) override {
-      const IOStatus s = CheckAppend();
+      const IOStatus s = fs_->CheckAppend(name_);
       return s.ok() ? target()->PositionedAppend(data, offset, options,
                                                  verification_info, dbg)
                     : s;
@@ -328,10 +335,6 @@ class FailingDevicesFS : public FileSystemWrapper {
     }
 
    private:
-    IOStatus CheckAppend() {
-      return fs_->CheckChange(name_, "While appending to file");
-    }
-
     const std::string name_;
     FailingDevicesFS* const fs_;
   };
@@ -361,11 +364,23 @@ class FailingDevicesFS : public FileSystemWrapper {
     FailingDevicesFS* const fs_;
   };
 
-  IOStatus Check(const std::string& name, const char* what, bool is_change) {
+  static bool Fails(Fault fault, Access access) {
+    switch (fault) {
+      case Fault::kNone:
+        return false;
+      case Fault::kReadOnly:
+        return access != Access::kRead;
+      case Fault::kFull:
+        return access == Access::kAppend;
+      default:
+        return true;
+    }
+  }
+
+  IOStatus Check(const std::string& name, const char* what, Access access) {
     MutexLock lock(&mutex_);
     Device* const device = Find(name);
-    if (device == nullptr || device->fault == Fault::kNone ||
-        (device->fault == Fault::kReadOnly && !is_change)) {
+    if (device == nullptr || !Fails(device->fault, access)) {
       return IOStatus::OK();
     }
     ++device->num_failed;
@@ -376,6 +391,8 @@ class FailingDevicesFS : public FileSystemWrapper {
       case Fault::kMissing:
         return IOStatus::PathNotFound(message,
                                       "No such file or directory" + note_);
+      case Fault::kFull:
+        return IOStatus::NoSpace(message, "No space left on device" + note_);
       default:
         return IOStatus::IOError(message, "Input/output error" + note_);
     }
