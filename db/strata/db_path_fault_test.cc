@@ -19,6 +19,7 @@
 
 #include "db/db_test_util.h"
 #include "db/path_layout/directory_names.h"
+#include "db/strata/db_strata.h"
 #include "env/composite_env_wrapper.h"
 #include "file/sst_file_manager_impl.h"
 #include "file/strata/path_faults.h"
@@ -133,6 +134,7 @@ class DBPathFaultTest : public DBTestBase {
     EXPECT_OK(DestroyDB(dbname_, last_options_));
     fast_ = dbname_ + "_fast";
     slow_ = dbname_ + "_slow";
+    third_ = dbname_ + "_third";
     fs_ = std::make_shared<FailingDevicesFS>(env_->GetFileSystem());
     fs_->SetFault(slow_, Fault::kNone);
     device_env_ = std::make_unique<CompositeEnvWrapper>(
@@ -167,14 +169,14 @@ class DBPathFaultTest : public DBTestBase {
     options_ = Options();
     last_options_ = Options();
     last_options_.env = env_;
-    for (const std::string& directory : {fast_, slow_}) {
+    for (const std::string& directory : {fast_, slow_, third_}) {
       EXPECT_OK(DestroyDir(env_, directory));
     }
   }
 
   void UseLayout(const std::vector<uint32_t>& sst_ids,
                  const std::vector<uint32_t>& blob_ids) {
-    options_.cf_paths = {{fast_, 0}, {slow_, 0}};
+    options_.cf_paths = {{fast_, 0}, {slow_, 0}, {third_, 0}};
     options_.level_sst_path_ids = sst_ids;
     options_.level_blob_path_ids = blob_ids;
   }
@@ -187,7 +189,7 @@ class DBPathFaultTest : public DBTestBase {
   void Open() {
     fs_->ClearFaults();
     Destroy(last_options_);
-    for (const std::string& directory : {fast_, slow_}) {
+    for (const std::string& directory : {fast_, slow_, third_}) {
       ASSERT_OK(DestroyDir(env_, directory));
     }
     Reopen(options_);
@@ -278,6 +280,7 @@ class DBPathFaultTest : public DBTestBase {
 
   std::string fast_;
   std::string slow_;
+  std::string third_;
   std::shared_ptr<FailingDevicesFS> fs_;
   std::unique_ptr<Env> device_env_;
   const std::shared_ptr<LineLogger> logger_ = std::make_shared<LineLogger>();
@@ -654,6 +657,67 @@ TEST_F(DBPathFaultTest, LossOfDataStaysUnrecoverable) {
   options_.env = device_env_.get();
   Reopen(options_);
   ExpectValues(0, 10);
+}
+
+TEST_F(DBPathFaultTest, CompactionsBeginAgainWhileOtherDevicesFail) {
+  UseLayout({0, 1}, {0, 1});
+  CompactTwoFiles();
+  Open();
+  fs_->SetFault(slow_, Fault::kReadOnly);
+  for (int i = 0; i < 2; ++i) {
+    PutValues(0, 40);
+    ASSERT_OK(Flush());
+  }
+  ASSERT_TRUE(WaitUntil([&] { return IsWatched(slow_); }));
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_EQ(NumTableFilesAtLevel(1), 0);
+
+  // The third device fails at the moment when the slow one is back.
+  const std::string third = CleanDirectoryName(/*fs=*/nullptr, third_);
+  const auto was_back =
+      EnableCallBackOnce("DBStrata::ProbePaths:Removed", [&](void*) {
+        fs_->SetFault(third_, Fault::kReadOnly);
+        Faults()->Add(dbfull()->strata(), third);
+      });
+  fs_->SetFault(slow_, Fault::kNone);
+  EXPECT_TRUE(WaitUntil([&] { return NumTableFilesAtLevel(1) > 0; }));
+  EXPECT_TRUE(*was_back);
+  EXPECT_TRUE(IsWatched(third_));
+  EXPECT_FALSE(IsWatched(slow_));
+  ExpectValues(0, 40);
+}
+
+// A compaction without space is a soft error, with which others go on.
+TEST_F(DBPathFaultTest, CompactionsBeginAgainWhileAnotherDeviceIsFull) {
+  UseLayout({0, 1}, {0, 1});
+  CompactTwoFiles();
+  Open();
+  Options other_options = options_;
+  other_options.cf_paths = {{fast_, 0}, {third_, 0}};
+  CreateColumnFamilies({"other"}, other_options);
+  fs_->SetFault(slow_, Fault::kReadOnly);
+  for (int i = 0; i < 2; ++i) {
+    PutValues(0, 40);
+    ASSERT_OK(Flush());
+  }
+  ASSERT_TRUE(WaitUntil([&] { return IsWatched(slow_); }));
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+
+  fs_->SetFault(third_, Fault::kFull);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_OK(db_->Put(WriteOptions(), handles_[0], Key(1), ValueOf(1)));
+    ASSERT_OK(db_->Flush(FlushOptions(), handles_[0]));
+  }
+  ASSERT_TRUE(WaitUntil([&] { return BgError().IsNoSpace(); }));
+  EXPECT_EQ(BgError().severity(), Status::Severity::kSoftError);
+  EXPECT_EQ(NumTableFilesAtLevel(1), 0);
+
+  fs_->SetFault(slow_, Fault::kNone);
+  EXPECT_TRUE(WaitUntil([&] { return NumTableFilesAtLevel(1) > 0; }));
+  EXPECT_TRUE(BgError().IsNoSpace());
+  fs_->SetFault(third_, Fault::kNone);
+  ExpectRecovery();
+  ExpectValues(0, 40);
 }
 
 TEST_F(DBPathFaultTest, FilesThatCompactFilesCannotWriteNameThePath) {

@@ -5,6 +5,7 @@
 // lost: which errors it outlasts, which work waits for the device, and how it
 // goes on when the device is back.
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -59,10 +60,12 @@ class DBStrata::PathProbeClient : public SpaceRecovery::Client {
 
   SpaceRecovery::Outcome Try() override {
     PathFaults* const faults = strata_->FileManager()->path_faults();
-    const std::vector<std::string> watched = faults->Of(strata_);
-    const Status s = strata_->ProbePaths(watched);
-    // A recovery may have found all of them working.
-    if (watched.empty() || faults->Of(strata_).size() < watched.size()) {
+    const Status s = strata_->ProbePaths(faults->Of(strata_));
+    // A recovery may have found directories working, too, and jobs may have
+    // failed in others meanwhile.
+    const uint64_t num_removed = faults->NumRemoved(strata_);
+    if (num_removed != num_removed_) {
+      num_removed_ = num_removed;
       strata_->ContinueAfterPathFault();
     }
     return s.ok() ? SpaceRecovery::Outcome::kDone
@@ -71,6 +74,8 @@ class DBStrata::PathProbeClient : public SpaceRecovery::Client {
 
  private:
   DBStrata* const strata_;
+  // PathFaults::NumRemoved() of the last call of ContinueAfterPathFault().
+  uint64_t num_removed_ = 0;
 };
 
 OpenPaths DBStrata::AllDirectories() const {
@@ -175,6 +180,7 @@ Status DBStrata::ProbePaths(const std::vector<std::string>& directories) {
     } else if (faults->Remove(this, directory)) {
       ROCKS_LOG_INFO(options.info_log, "Files can be made in %s again",
                      directory.c_str());
+      TEST_SYNC_POINT("DBStrata::ProbePaths:Removed");
     }
   }
   return result;
@@ -222,7 +228,8 @@ void DBStrata::ContinueAfterPathFault() {
     if (db_->shutdown_initiated_) {
       return;
     }
-    if (db_->error_handler_.GetBGError().ok()) {
+    // With a soft error, as after a lack of space elsewhere, jobs go on.
+    if (!db_->error_handler_.IsBGWorkStopped()) {
       ScheduleAfterRecovery();
     }
     if (has_undeleted_files_) {

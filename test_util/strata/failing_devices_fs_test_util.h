@@ -33,7 +33,7 @@ class FailingDevicesFS : public FileSystemWrapper {
     kReadOnly,  // All changes fail with EROFS.
     kLost,      // All operations fail with EIO.
     kMissing,   // The same with ENOENT, and the directory does not exist.
-    kFull,      // Writes to files fail with ENOSPC.
+    kFull,      // Writes to files fail with ENOSPC, and no bytes are free.
   };
 
   // note: stands in all messages, in brackets, unless it is empty.
@@ -213,6 +213,17 @@ class FailingDevicesFS : public FileSystemWrapper {
       s = CheckChange(to, "while link file");
     }
     return s.ok() ? target()->LinkFile(from, to, options, dbg) : s;
+  }
+
+  IOStatus GetFreeSpace(const std::string& name, const IOOptions& options,
+                        uint64_t* free_bytes, IODebugContext* dbg) override {
+    const IOStatus s = target()->GetFreeSpace(name, options, free_bytes, dbg);
+    MutexLock lock(&mutex_);
+    const Device* const device = Find(name);
+    if (s.ok() && device != nullptr && device->fault == Fault::kFull) {
+      *free_bytes = 0;
+    }
+    return s;
   }
 
   IOStatus SyncFile(const std::string& name, const FileOptions& file_options,
