@@ -249,6 +249,7 @@ STRATA_LIB = \
   file/strata/space_needs.cc \
   file/strata/space_recovery.cc \
   file/strata/space_reservations.cc \
+  file/strata/undeleted_files.cc \
   options/strata/address_map_options.cc \
   options/strata/delta_options.cc \
   options/strata/merged_value_options.cc \
@@ -583,6 +584,7 @@ STRATA_TEST_MAIN = \
   file/strata/space_needs_test.cc \
   file/strata/space_recovery_test.cc \
   file/strata/space_reservations_test.cc \
+  file/strata/undeleted_files_test.cc \
   fuzz/strata/fuzz_corpus_test.cc \
   options/strata/address_map_options_test.cc \
   options/strata/delta_options_test.cc \

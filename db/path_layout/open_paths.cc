@@ -53,10 +53,7 @@ bool NamesPathAt(const std::string& text, size_t position,
   if (files == OpenPaths::Files::kAll) {
     return text.find('/', end) >= end + length;
   }
-  uint64_t number = 0;
-  FileType type = kTempFile;
-  return ParseFileName(text.substr(end, length), &number, &type) &&
-         (type == kTableFile || type == kBlobFile || type == kDeltaFile);
+  return IsFileOfPath(text.substr(end, length));
 }
 
 bool NamesPath(const std::string& text, const std::string& directory,
@@ -225,6 +222,13 @@ Status OpenPaths::AddPathTo(const Status& s, const std::string& directory,
   // Some file systems return NotFound, without a message, for a directory that
   // may not be read.
   return s.IsNotFound() ? Status::IOError(addition) : WithAddition(s, addition);
+}
+
+bool IsFileOfPath(const std::string& name) {
+  uint64_t number = 0;
+  FileType type = kTempFile;
+  return ParseFileName(name, &number, &type) &&
+         (type == kTableFile || type == kBlobFile || type == kDeltaFile);
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -106,4 +106,7 @@ class OpenPaths {
   std::map<std::string, size_t> index_;
 };
 
+// Returns true for the name, without directory, of an SST, blob or delta file.
+bool IsFileOfPath(const std::string& name);
+
 }  // namespace ROCKSDB_NAMESPACE

@@ -8,8 +8,8 @@
 #include <cinttypes>
 #include <utility>
 
+#include "db/path_layout/open_paths.h"
 #include "db/path_layout/path_job_stats.h"
-#include "file/filename.h"
 #include "logging/logging.h"
 #include "rocksdb/system_clock.h"
 #include "test_util/sync_point.h"
@@ -27,14 +27,6 @@ const char* NameOf(PathIo io) {
     default:
       return "sync";
   }
-}
-
-// Returns true for the name, without directory, of a file that its job closes.
-bool IsClosedByItsJob(const std::string& name) {
-  uint64_t number = 0;
-  FileType type = kTempFile;
-  return ParseFileName(name, &number, &type) &&
-         (type == kTableFile || type == kBlobFile || type == kDeltaFile);
 }
 
 }  // namespace
@@ -181,8 +173,7 @@ uint64_t PathIoTimes::NumSlow(uint32_t path_id) const {
 void PathIoTimes::Measure(const std::string& file_name,
                           std::unique_ptr<FSWritableFile>* file) {
   size_t end = file_name.rfind('/');
-  if (end == std::string::npos ||
-      !IsClosedByItsJob(file_name.substr(end + 1))) {
+  if (end == std::string::npos || !IsFileOfPath(file_name.substr(end + 1))) {
     return;
   }
   while (end > 1 && file_name[end - 1] == '/') {

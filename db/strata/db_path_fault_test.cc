@@ -139,9 +139,12 @@ class DBPathFaultTest : public DBTestBase {
     fs_->SetFault(slow_, Fault::kNone);
     device_env_ = std::make_unique<CompositeEnvWrapper>(
         env_, fs_, std::make_shared<ImpatientClock>(SystemClock::Default()));
-    EnableCallBack("SpaceRecovery::TryOne:Tried", [](void* retry_micros) {
+    EnableCallBack("SpaceRecovery::TryOne:Tried", [this](void* retry_micros) {
       *static_cast<uint64_t*>(retry_micros) = 1000;
+      ++num_tries_;
     });
+    EnableCallBack("DBStrata::ContinueAfterPathFault:End",
+                   [this](void*) { ++num_searches_; });
     EnableCallBack("DBImpl::ResumeImpl:Start",
                    [this](void*) { ++num_resumes_; });
     options_ = CurrentOptions();
@@ -286,6 +289,9 @@ class DBPathFaultTest : public DBTestBase {
   const std::shared_ptr<LineLogger> logger_ = std::make_shared<LineLogger>();
   Options options_;
   std::atomic<int> num_resumes_{0};
+  // Tries of directories, and searches for obsolete files after them.
+  std::atomic<int> num_tries_{0};
+  std::atomic<int> num_searches_{0};
 };
 
 TEST_F(DBPathFaultTest, FlushStopsWritesUntilTheDeviceIsBack) {
@@ -822,6 +828,113 @@ TEST_F(DBPathFaultTest, ObsoleteFilesAreDeletedWhenTheDeviceIsBack) {
     ASSERT_TRUE(WaitUntil([&] { return NumFiles(slow_, ".blob") == 0; }));
     EXPECT_EQ(Get("a1"), "small");
   }
+}
+
+TEST_F(DBPathFaultTest, ObsoleteFilesOfEachDeviceAreDeleted) {
+  Open();
+  PutValues(0, 10);
+  ASSERT_OK(Flush());
+  ASSERT_OK(db_->SetOptions({{"level_blob_path_ids", "2"}}));
+  PutValues(10, 20);
+  ASSERT_OK(Flush());
+  ASSERT_EQ(NumFiles(slow_, ".blob"), 1);
+  ASSERT_EQ(NumFiles(third_, ".blob"), 1);
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_OK(Delete(Key(i)));
+  }
+  ASSERT_OK(Flush());
+  fs_->SetFault(slow_, Fault::kLost);
+  fs_->SetFault(third_, Fault::kLost);
+  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+  ASSERT_TRUE(WaitUntil([&] { return IsWatched(slow_) && IsWatched(third_); }));
+
+  // One after the other comes back.
+  fs_->SetFault(third_, Fault::kNone);
+  EXPECT_TRUE(WaitUntil([&] { return NumFiles(third_, ".blob") == 0; }));
+  EXPECT_TRUE(IsWatched(slow_));
+  EXPECT_EQ(NumFiles(slow_, ".blob"), 1);
+  fs_->SetFault(slow_, Fault::kNone);
+  EXPECT_TRUE(WaitUntil([&] { return NumFiles(slow_, ".blob") == 0; }));
+}
+
+TEST_F(DBPathFaultTest, FilesOfADroppedFamilyAreDeleted) {
+  const std::string directory = dbname_ + "_dropped";
+  ASSERT_OK(DestroyDir(env_, directory));
+  Open();
+  Options dropped_options = options_;
+  dropped_options.cf_paths = {{directory, 0}};
+  dropped_options.level_sst_path_ids.clear();
+  dropped_options.level_blob_path_ids.clear();
+  CreateColumnFamilies({"dropped"}, dropped_options);
+  ASSERT_OK(db_->Put(WriteOptions(), handles_[0], Key(1), ValueOf(1)));
+  ASSERT_OK(db_->Flush(FlushOptions(), handles_[0]));
+  ASSERT_EQ(NumFiles(directory, ".sst"), 1);
+  ASSERT_EQ(NumFiles(directory, ".blob"), 1);
+  ASSERT_OK(db_->DropColumnFamily(handles_[0]));
+  fs_->SetFault(directory, Fault::kReadOnly);
+  ASSERT_OK(db_->DestroyColumnFamilyHandle(handles_[0]));
+  handles_.clear();
+  ASSERT_TRUE(WaitUntil([&] { return IsWatched(directory); }));
+  WaitForFailures(directory);
+  EXPECT_EQ(NumFiles(directory, ".sst"), 1);
+  EXPECT_OK(BgError());
+
+  fs_->SetFault(directory, Fault::kNone);
+  EXPECT_TRUE(WaitUntil([&] {
+    return NumFiles(directory, ".sst") + NumFiles(directory, ".blob") == 0;
+  }));
+  Close();
+  EXPECT_OK(DestroyDir(env_, directory));
+}
+
+// The device works, so it has not failed, and no search follows another.
+TEST_F(DBPathFaultTest, FileThatCannotBeDeletedIsTriedOnceMore) {
+  Open();
+  PutValues(0, 10);
+  ASSERT_OK(Flush());
+  std::vector<std::string> names;
+  ASSERT_OK(env_->GetChildren(slow_, &names));
+  std::string file;
+  for (const std::string& name : names) {
+    if (name.ends_with(".blob")) {
+      file = slow_ + "/" + name;
+    }
+  }
+  ASSERT_FALSE(file.empty());
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_OK(Delete(Key(i)));
+  }
+  ASSERT_OK(Flush());
+  const int num_searches = num_searches_;
+  fs_->SetFault(file, Fault::kReadOnly);
+  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+  ASSERT_TRUE(WaitUntil([&] { return num_searches_ > num_searches; }));
+  const uint64_t num_failed = fs_->NumFailed(file);
+  EXPECT_GE(num_failed, 2);
+
+  // Another device is tried again and again, but not the file.
+  fs_->SetFault(fast_, Fault::kReadOnly);
+  PutValues(20, 30);
+  EXPECT_NOK(Flush());
+  ASSERT_TRUE(IsWatched(fast_));
+  const int num_tries = num_tries_;
+  ASSERT_TRUE(WaitUntil([&] { return num_tries_ >= num_tries + 5; }));
+  EXPECT_EQ(fs_->NumFailed(file), num_failed);
+  EXPECT_EQ(num_searches_, num_searches + 1);
+  EXPECT_FALSE(IsWatched(slow_));
+  EXPECT_FALSE(logger_->Has("The device of " + slow_ + " has failed"));
+
+  fs_->SetFault(fast_, Fault::kNone);
+  ExpectRecovery();
+  ExpectValues(20, 30);
+  // A fault of the device ends that.
+  fs_->SetFault(slow_, Fault::kReadOnly);
+  PutValues(30, 40);
+  EXPECT_NOK(Flush());
+  fs_->SetFault(file, Fault::kNone);
+  fs_->SetFault(slow_, Fault::kNone);
+  EXPECT_TRUE(WaitUntil([&] { return !env_->FileExists(file).ok(); }));
+  ExpectRecovery();
 }
 
 TEST_F(DBPathFaultTest, CollectionOfBlobGarbageIsTriedAgain) {

@@ -5,8 +5,11 @@
 // lost: which errors it outlasts, which work waits for the device, and how it
 // goes on when the device is back.
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,11 +19,13 @@
 #include "db/path_layout/open_paths.h"
 #include "db/strata/db_strata.h"
 #include "db/version_set.h"
+#include "file/filename.h"
 #include "file/sst_file_manager_impl.h"
 #include "file/strata/path_faults.h"
 #include "file/strata/path_probe.h"
 #include "file/strata/space_needs.h"
 #include "file/strata/space_recovery.h"
+#include "file/strata/undeleted_files.h"
 #include "logging/logging.h"
 #include "test_util/sync_point.h"
 
@@ -53,29 +58,91 @@ bool IsOfWal(BackgroundErrorReason reason) {
 
 }  // namespace
 
-// Tries the directories that are watched.
+// Tries the directories that are watched, or have files that could not be
+// deleted.
 class DBStrata::PathProbeClient : public SpaceRecovery::Client {
  public:
   explicit PathProbeClient(DBStrata* strata) : strata_(strata) {}
 
+  // Returns the client, which may be a new one; nullptr: Close() has canceled
+  // it. Held.
+  static PathProbeClient* Of(DBStrata* strata) {
+    if (strata->FileManager() == nullptr || strata->db_->shutdown_initiated_) {
+      return nullptr;
+    }
+    if (strata->path_probe_client_ == nullptr) {
+      strata->path_probe_client_ = std::make_unique<PathProbeClient>(strata);
+    }
+    return static_cast<PathProbeClient*>(strata->path_probe_client_.get());
+  }
+
+  UndeletedFiles* undeleted() { return &undeleted_; }
+
+  // Returns the names, with directory, of files that are to be tried again.
+  // Held.
+  std::vector<std::string> TakeDue() { return std::exchange(due_, {}); }
+
   SpaceRecovery::Outcome Try() override {
-    PathFaults* const faults = strata_->FileManager()->path_faults();
-    const Status s = strata_->ProbePaths(faults->Of(strata_));
+    SpaceRecovery::Outcome outcome = SpaceRecovery::Outcome::kDone;
+    bool has_due = false;
+    for (const std::string& directory : Directories()) {
+      const Status s = strata_->ProbePaths({directory});
+      InstrumentedMutexLock lock(&strata_->db_->mutex_);
+      if (s.ok()) {
+        AddDue(directory);
+      } else {
+        outcome = SpaceRecovery::Outcome::kAgain;
+        NoteFault(directory, s);
+      }
+      has_due = !due_.empty();
+    }
     // A recovery may have found directories working, too, and jobs may have
     // failed in others meanwhile.
-    const uint64_t num_removed = faults->NumRemoved(strata_);
-    if (num_removed != num_removed_) {
+    const uint64_t num_removed = Faults()->NumRemoved(strata_);
+    if (num_removed != num_removed_ || has_due) {
       num_removed_ = num_removed;
       strata_->ContinueAfterPathFault();
     }
-    return s.ok() ? SpaceRecovery::Outcome::kDone
-                  : SpaceRecovery::Outcome::kAgain;
+    return outcome;
   }
 
  private:
+  PathFaults* Faults() { return strata_->FileManager()->path_faults(); }
+
+  std::set<std::string> Directories() {
+    const std::vector<std::string> watched = Faults()->Of(strata_);
+    std::set<std::string> result(watched.begin(), watched.end());
+    InstrumentedMutexLock lock(&strata_->db_->mutex_);
+    if (strata_->has_undeleted_files_) {
+      for (std::string& directory : undeleted_.Directories()) {
+        result.insert(std::move(directory));
+      }
+    }
+    return result;
+  }
+
+  // Held.
+  void AddDue(const std::string& directory) {
+    for (const std::string& name : undeleted_.Take(directory)) {
+      due_.push_back(directory + "/" + name);
+    }
+  }
+
+  // A deletion has failed, and now the directory itself does not work. Held.
+  void NoteFault(const std::string& directory, const Status& s) {
+    const std::vector<std::string> watched = Faults()->Of(strata_);
+    if (std::find(watched.begin(), watched.end(), directory) == watched.end()) {
+      strata_->WatchPath(directory, strata_->AllDirectories().AddPathTo(
+                                        s, OpenPaths::Files::kAll));
+    }
+  }
+
   DBStrata* const strata_;
   // PathFaults::NumRemoved() of the last call of ContinueAfterPathFault().
   uint64_t num_removed_ = 0;
+  // Guarded by the mutex of the DB.
+  UndeletedFiles undeleted_;
+  std::vector<std::string> due_;
 };
 
 OpenPaths DBStrata::AllDirectories() const {
@@ -149,21 +216,20 @@ void DBStrata::AddPathToJobError(Status* s) const {
 
 void DBStrata::WatchPath(const std::string& directory, const Status& error) {
   db_->mutex_.AssertHeld();
-  SstFileManagerImpl* const manager = FileManager();
-  // Close() has canceled the client.
-  if (manager == nullptr || db_->shutdown_initiated_) {
+  PathProbeClient* const client = PathProbeClient::Of(this);
+  if (client == nullptr) {
     return;
   }
+  SstFileManagerImpl* const manager = FileManager();
   if (manager->path_faults()->Add(this, directory)) {
+    client->undeleted()->NoteFault(directory);
+    has_undeleted_files_ = !client->undeleted()->Directories().empty();
     ROCKS_LOG_ERROR(db_->immutable_db_options_.info_log,
                     "The device of %s has failed: %s. Automatic compactions to "
                     "it wait until files can be made there",
                     directory.c_str(), error.ToString().c_str());
   }
-  if (path_probe_client_ == nullptr) {
-    path_probe_client_ = std::make_unique<PathProbeClient>(this);
-  }
-  manager->space_recovery()->Start(path_probe_client_.get());
+  manager->space_recovery()->Start(client);
 }
 
 Status DBStrata::ProbePaths(const std::vector<std::string>& directories) {
@@ -209,36 +275,65 @@ void DBStrata::NoteDeletion(const std::string& file_name, const Status& s) {
   if (s.ok()) {
     return;
   }
+  const size_t end = file_name.find_last_of('/');
+  if (end == std::string::npos) {
+    return;
+  }
+  const std::string name = file_name.substr(end + 1);
   InstrumentedMutexLock lock(&db_->mutex_);
-  const OpenPaths paths = AllDirectories();
+  OpenPaths paths = AllDirectories();
+  if (IsFileOfPath(name)) {
+    paths.AddOther(file_name.substr(0, end), "a path of a dropped family");
+  }
   const std::string directory = FaultyDirectory(
       paths,
       Status(s.code(), s.subcode(), Status::Severity::kNoError, file_name));
-  if (directory.empty()) {
-    return;
+  PathProbeClient* const client =
+      directory.empty() ? nullptr : PathProbeClient::Of(this);
+  // The device is watched if no file can be made in the directory, either.
+  if (client != nullptr && client->undeleted()->Add(directory, name)) {
+    has_undeleted_files_ = true;
+    FileManager()->space_recovery()->Start(client);
   }
-  has_undeleted_files_ = true;
-  WatchPath(directory, paths.AddPathTo(s, OpenPaths::Files::kAll));
 }
 
 void DBStrata::ContinueAfterPathFault() {
   JobContext job_context(db_->next_job_id_.fetch_add(1));
+  std::vector<std::string> due;
   {
     InstrumentedMutexLock lock(&db_->mutex_);
-    if (db_->shutdown_initiated_) {
+    PathProbeClient* const client = PathProbeClient::Of(this);
+    if (client == nullptr) {
       return;
     }
     // With a soft error, as after a lack of space elsewhere, jobs go on.
     if (!db_->error_handler_.IsBGWorkStopped()) {
       ScheduleAfterRecovery();
     }
-    if (has_undeleted_files_) {
-      has_undeleted_files_ = false;
-      db_->FindObsoleteFiles(&job_context, /*force=*/true);
-    }
+    due = client->TakeDue();
+    has_undeleted_files_ = !client->undeleted()->Directories().empty();
+    // The search does not look into the directories of families that are gone.
+    const OpenPaths paths = AllDirectories();
+    std::erase_if(due, [&paths](const std::string& file_name) {
+      return !paths
+                  .DirectoryIn(Status::IOError(file_name),
+                               OpenPaths::Files::kAll)
+                  .empty();
+    });
+    // It finds what failed jobs have left behind, too.
+    db_->FindObsoleteFiles(&job_context, /*force=*/true);
   }
   if (job_context.HaveSomethingToDelete()) {
     db_->PurgeObsoleteFiles(job_context);
+  }
+  for (const std::string& file_name : due) {
+    const size_t end = file_name.find_last_of('/');
+    uint64_t number = 0;
+    FileType type = kTempFile;
+    if (ParseFileName(file_name.substr(end + 1), &number, &type)) {
+      db_->DeleteObsoleteFileImpl(job_context.job_id, file_name,
+                                  file_name.substr(0, end), type, number);
+    }
   }
   job_context.Clean();
   TEST_SYNC_POINT("DBStrata::ContinueAfterPathFault:End");
