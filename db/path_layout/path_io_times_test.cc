@@ -205,8 +205,12 @@ TEST_F(DBPathIoTimesTest, PathStatsHaveTheTimesOfEachPath) {
   ASSERT_TRUE(db_->GetProperty(DB::Properties::kPathStats, &text));
   EXPECT_NE(text.find("max-job-sync-micros"), std::string::npos) << text;
 
-  // One path.
+  // Nothing is measured with one path.
+  Destroy(options);
   Reopen(CurrentOptions());
+  std::map<std::string, std::string> values;
+  db_->GetMapProperty(DB::Properties::kPathStats, &values);
+  EXPECT_EQ(values.count("path0.timed-reads"), 0);
 }
 
 // The MANIFEST that a job begins outlives the column family of the job.
