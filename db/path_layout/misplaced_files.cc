@@ -16,6 +16,7 @@
 #include "db/path_layout/path_layout.h"
 #include "db/strata/db_strata.h"
 #include "db/version_set.h"
+#include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -113,6 +114,35 @@ Compaction* RewriteInPlace(const std::string& cf_name,
       /* l0_files_might_overlap */ true);
 }
 
+// Compacts each of the runs.
+// REQUIRES: DB mutex not held; within a manual call (BeginManualCall()).
+Status CompactRuns(DBImpl* db, ColumnFamilyData* cfd,
+                   const CompactRangeOptions& options,
+                   const std::string& trim_ts, std::vector<Run> runs) {
+  if (cfd->ioptions().compaction_style == kCompactionStyleUniversal) {
+    // In this case a manual compaction compacts the whole level.
+    const auto same_level = [](const Run& a, const Run& b) {
+      return a.level == b.level;
+    };
+    runs.erase(std::unique(runs.begin(), runs.end(), same_level), runs.end());
+  }
+  // Each run is compacted once, regardless of concurrent changes, so that the
+  // loop ends.
+  for (const Run& run : runs) {
+    TEST_SYNC_POINT("MisplacedFiles::CompactRuns:BeforeCompaction");
+    const Slice smallest = run.smallest;
+    const Slice largest = run.largest;
+    const Status s = db->RunManualCompaction(
+        cfd, run.level, run.level, options, &smallest, &largest,
+        options.exclusive_manual_compaction, /* disallow_trivial_move */ true,
+        std::numeric_limits<uint64_t>::max(), trim_ts);
+    if (!s.ok()) {
+      return s;
+    }
+  }
+  return Status::OK();
+}
+
 }  // namespace
 
 Compaction* MisplacedFiles::PickUniversal(
@@ -193,38 +223,21 @@ Status MisplacedFiles::CompactRange(DBImpl* db, ColumnFamilyData* cfd,
   std::vector<Run> runs;
   {
     InstrumentedMutexLock l(db->mutex());
-    const Status s = db->strata()->CheckNotClosing();
+    // Close() may begin between two compactions.
+    const Status s = db->strata()->BeginManualCall(cfd);
     if (!s.ok()) {
       return s;
     }
     const VersionStorageInfo& vstorage = *cfd->current()->storage_info();
     const MutableCFOptions& mutable_options = cfd->GetLatestMutableCFOptions();
-    if (!PathLayout::IsInUse(mutable_options, vstorage)) {
-      return Status::OK();
-    }
-    runs = FindRuns(vstorage, mutable_options, begin, end);
-  }
-  if (cfd->ioptions().compaction_style == kCompactionStyleUniversal) {
-    // In this case a manual compaction compacts the whole level.
-    const auto same_level = [](const Run& a, const Run& b) {
-      return a.level == b.level;
-    };
-    runs.erase(std::unique(runs.begin(), runs.end(), same_level), runs.end());
-  }
-  // Each run is compacted once, regardless of concurrent changes, so that the
-  // loop ends.
-  for (const Run& run : runs) {
-    const Slice smallest = run.smallest;
-    const Slice largest = run.largest;
-    const Status s = db->RunManualCompaction(
-        cfd, run.level, run.level, options, &smallest, &largest,
-        options.exclusive_manual_compaction, /* disallow_trivial_move */ true,
-        std::numeric_limits<uint64_t>::max(), trim_ts);
-    if (!s.ok()) {
-      return s;
+    if (PathLayout::IsInUse(mutable_options, vstorage)) {
+      runs = FindRuns(vstorage, mutable_options, begin, end);
     }
   }
-  return Status::OK();
+  const Status s = CompactRuns(db, cfd, options, trim_ts, std::move(runs));
+  InstrumentedMutexLock l(db->mutex());
+  db->strata()->EndManualCall(cfd);
+  return s;
 }
 
 bool MisplacedFiles::FindAfterFailure(ColumnFamilyData* cfd) {

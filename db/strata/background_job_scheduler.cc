@@ -110,10 +110,11 @@ Status BackgroundJobScheduler::CheckToStart(const BackgroundJob& job) const {
   return s;
 }
 
-bool BackgroundJobScheduler::HasJobsOfAnyKind() const {
+bool BackgroundJobScheduler::HasUnpausedJobs() const {
   host_->mutex()->AssertHeld();
-  return std::any_of(counts_.begin(), counts_.end(),
-                     [](const Counts& counts) { return counts.all > 0; });
+  return std::any_of(counts_.begin(), counts_.end(), [](const Counts& counts) {
+    return counts.all > counts.late;
+  });
 }
 
 bool BackgroundJobScheduler::HasJobsOf(bool Traits::*trait) const {
@@ -275,7 +276,6 @@ Status BackgroundJobScheduler::RunManual(BackgroundJob* job) {
 
 Status BackgroundJobScheduler::RunManualLocked(BackgroundJob* job,
                                                JobContext* job_context) {
-  LetPauseBegin();
   Status s = CheckManual(*job);
   if (!s.ok()) {
     return s;
@@ -290,9 +290,12 @@ Status BackgroundJobScheduler::RunManualLocked(BackgroundJob* job,
       return s;
   }
   Counts* const counts = &counts_[Index(job->kind())];
+  const int late = host_->AreCompactionsPaused() ? 1 : 0;
   ++counts->all;
   ++counts->manual;
+  counts->late += late;
   s = Run(job, job_context);
+  counts->late -= late;
   --counts->manual;
   --counts->all;
   const bool waits = job->OnManualEnd(s);
@@ -313,14 +316,6 @@ Status BackgroundJobScheduler::CheckManual(const BackgroundJob& job) const {
 void BackgroundJobScheduler::WaitForMore(const BackgroundJob& job) {
   // The job may be canceled without a signal, so the waits have a time limit.
   while (!job.MayFindMore() && CheckManual(job).ok()) {
-    WaitForOthers();
-  }
-}
-
-void BackgroundJobScheduler::LetPauseBegin() {
-  if (host_->AreCompactionsPaused() && !host_->IsWorkPaused()) {
-    // No more than a moment: the pause may wait for the thread of a listener
-    // that waits for this job.
     WaitForOthers();
   }
 }

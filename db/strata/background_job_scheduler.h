@@ -171,10 +171,13 @@ class BackgroundJobScheduler {
   // Returns true if there are jobs of a kind with counts_to_the_end.
   // REQUIRES: DB mutex held.
   bool HasJobs() const { return HasJobsOf(&Traits::counts_to_the_end); }
-  // Returns true if there are jobs. (One that does not count to the end may
-  // still be deleting files.)
+  // Returns true if there are jobs for which a pause has to wait: all but the
+  // manual ones that began after a pause did. The pause would otherwise have to
+  // wait for all jobs of a call, one after another, as few moments are left
+  // between them. (A job that does not count to the end may still be deleting
+  // files.)
   // REQUIRES: DB mutex held.
-  bool HasJobsOfAnyKind() const;
+  bool HasUnpausedJobs() const;
   // Returns true if there are jobs of a kind with is_aborted.
   // REQUIRES: DB mutex held.
   bool HasAbortedJobs() const { return HasJobsOf(&Traits::is_aborted); }
@@ -187,6 +190,7 @@ class BackgroundJobScheduler {
   struct Counts {
     int all = 0;
     int manual = 0;
+    int late = 0;  // those of the manual ones that began during a pause
   };
 
   static size_t Index(Kind kind) { return static_cast<size_t>(kind); }
@@ -201,10 +205,6 @@ class BackgroundJobScheduler {
   static Status Run(BackgroundJob* job, JobContext* job_context);
   void RunInBackground(std::unique_ptr<BackgroundJob> job);
   Status RunManualLocked(BackgroundJob* job, JobContext* job_context);
-  // If a pause is about to begin, waits a moment. The pause waits for the end
-  // of all jobs, and would otherwise have to wait for all jobs of a call, one
-  // after another: few moments are left between them.
-  void LetPauseBegin();
   // Returns why the manual job may not be prepared, or OK.
   Status CheckManual(const BackgroundJob& job) const;
   // Waits until the job, which has found nothing, may find more or has to stop.

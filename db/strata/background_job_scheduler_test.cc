@@ -219,9 +219,9 @@ class BackgroundJobSchedulerTest : public testing::Test,
     InstrumentedMutexLock lock(&mutex_);
     return scheduler_.HasJobs();
   }
-  bool HasJobsOfAnyKind() {
+  bool HasUnpausedJobs() {
     InstrumentedMutexLock lock(&mutex_);
-    return scheduler_.HasJobsOfAnyKind();
+    return scheduler_.HasUnpausedJobs();
   }
   bool HasAbortedJobs() {
     InstrumentedMutexLock lock(&mutex_);
@@ -349,10 +349,10 @@ TEST_F(BackgroundJobSchedulerTest, CountsAreThoseOfAKind) {
   Schedule(NewJob(Kind::kMapRemovals));
   EXPECT_EQ(1, NumJobs(Kind::kMapRemovals));
   EXPECT_FALSE(HasJobs());
-  EXPECT_TRUE(HasJobsOfAnyKind());
+  EXPECT_TRUE(HasUnpausedJobs());
   RunThread();
   EXPECT_EQ(0, NumJobs(Kind::kMapRemovals));
-  EXPECT_FALSE(HasJobsOfAnyKind());
+  EXPECT_FALSE(HasUnpausedJobs());
 }
 
 // A thread that waits until there is no job is woken when removals count no
@@ -367,7 +367,7 @@ TEST_F(BackgroundJobSchedulerTest, EndOfMapRemovalsIsSignalledEarly) {
   Schedule(std::move(job));
   std::thread pausing([&] {
     InstrumentedMutexLock lock(&mutex_);
-    while (scheduler_.HasJobsOfAnyKind()) {
+    while (scheduler_.HasUnpausedJobs()) {
       waits = true;
       cv_.Wait();
     }
@@ -758,25 +758,42 @@ TEST_F(BackgroundJobSchedulerTest, ManualJobsRunDuringAPause) {
   DisableCallBacks();
 }
 
-// A pause that has to wait for jobs gets the mutex between two of a call. The
-// call does not wait for the pause, as the pause may wait for the call.
-TEST_F(BackgroundJobSchedulerTest, ManualJobLetsAPauseBegin) {
-  int waits = 0;
-  EnableCallBack("InstrumentedCondVar::TimedWaitInternal",
-                 [&](void*) { ++waits; });
-  compactions_paused_ = true;
+// A pause waits for the manual job that is running when it begins, and not for
+// the next one of the same call. Close() waits for both.
+TEST_F(BackgroundJobSchedulerTest, PauseWaitsForNoLaterManualJob) {
   for (const Kind kind : {Kind::kBlobGc, Kind::kDelta}) {
-    waits = 0;
+    compactions_paused_ = false;
     std::atomic<bool> canceled{false};
     Job job(this, kind, FamilyAt(0), &canceled);
+    bool waits = false;
+    job.on_run = [&] {
+      compactions_paused_ = true;
+      waits = scheduler_.HasUnpausedJobs();
+      EXPECT_TRUE(scheduler_.HasJobs());
+      return Status::OK();
+    };
     ASSERT_OK(scheduler_.RunManual(&job));
+    EXPECT_TRUE(waits);
+    EXPECT_FALSE(HasUnpausedJobs());
     EXPECT_NE(std::string::npos, TakeLog().find("prepare; run "));
-    EXPECT_EQ(1, waits);
+
+    ASSERT_OK(scheduler_.RunManual(&job));
+    EXPECT_FALSE(waits);
+    EXPECT_FALSE(HasUnpausedJobs());
+    EXPECT_NE(std::string::npos, TakeLog().find("prepare; run "));
+
+    // A job of the background that has begun before counts all the same.
+    compactions_paused_ = false;
+    Schedule(NewJob(kind));
+    ASSERT_OK(scheduler_.RunManual(&job));
+    EXPECT_TRUE(waits);
+    RunThread();
+    EXPECT_FALSE(HasUnpausedJobs());
+    TakeLog();
     canceled = true;
     EXPECT_TRUE(scheduler_.RunManual(&job).IsIncomplete());
     EXPECT_EQ("", TakeLog());
   }
-  DisableCallBacks();
 }
 
 // A manual job of delta files asks for a background error before it looks for

@@ -212,6 +212,40 @@ TEST_F(CompactRangeCloseTest, AddressMap) {
   }
 }
 
+// The last step compacts the runs of misplaced files, one after another.
+TEST_F(CompactRangeCloseTest, MisplacedFiles) {
+  Options options = TestOptions();
+  options.cf_paths = {{dbname_, 1 << 30}, {dbname_ + "_1", 1 << 30}};
+  options.level_sst_path_ids = {0};
+  MakeDB(options, /*has_operands=*/true);
+  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+  ASSERT_OK(db_->SetOptions({{"level_sst_path_ids", "1"}}));
+  EventCount begun;
+  EventCount closes;
+  EnableCallBackOnce("MisplacedFiles::CompactRuns:BeforeCompaction",
+                     [&](void* /*arg*/) {
+                       begun.Add();
+                       EXPECT_TRUE(closes.WaitFor(1));
+                     });
+  Status s;
+  std::thread compactor(
+      [&] { s = db_->CompactRange(CompactRangeOptions(), nullptr, nullptr); });
+  EXPECT_TRUE(begun.WaitFor(1));
+  // Close() waits for the call.
+  EnableCallBack("DBImpl::~DBImpl:WaitJob",
+                 [&](void* /*arg*/) { closes.Add(); });
+  EXPECT_OK(db_->Close());
+  closes.Add();
+  compactor.join();
+  DisableCallBacks();
+  db_.reset();
+  EXPECT_TRUE(s.IsShutdownInProgress() || s.IsIncomplete()) << s.ToString();
+  Reopen(options);
+  EXPECT_EQ(Get("k"), "2");
+  EXPECT_EQ(Get("m"), "1,2");
+  Destroy(options);
+}
+
 }  // namespace ROCKSDB_NAMESPACE
 
 int main(int argc, char** argv) {

@@ -251,6 +251,13 @@ class DBStrata {
   // Close() does not wait for it, and deletes the column families and the
   // handle of the default one. Held.
   Status CheckNotClosing() const;
+  // Begins a call of the application that runs manual jobs, or more than one
+  // manual compaction. Returns ShutdownInProgress, and begins none, if the DB
+  // is being closed: the column family may be gone. Otherwise Close() waits for
+  // EndManualCall(). Held.
+  Status BeginManualCall(ColumnFamilyData* cfd);
+  // REQUIRES: BeginManualCall() returned OK. Held.
+  void EndManualCall(ColumnFamilyData* cfd) { scheduler_.EndManualCall(cfd); }
   // Runs a job that moves the values of a hot file which must not stay to their
   // home path, for MigratePaths(). Not held. REQUIRES: BeginManualCall() was
   // called.
@@ -560,10 +567,6 @@ class DBStrata {
   static uint64_t OldestVersionNumber(ColumnFamilyData* cfd);
   void MarkAfterBounds();  // not held
 
-  // Begins a call of the application that runs manual jobs. Returns
-  // ShutdownInProgress, and begins none, if the DB is being closed: the column
-  // family may be gone. Otherwise Close() waits for EndManualCall(). Held.
-  Status BeginManualCall(ColumnFamilyData* cfd);
   // The part of CollectBlobGarbage() that follows the checks of its arguments.
   // Not held. REQUIRES: the column family has an enabled address map, or the DB
   // is being closed.

@@ -80,7 +80,7 @@ std::unique_ptr<BackgroundJobScheduler::Host> DBStrata::NewBackgroundJobHost() {
 }
 
 bool DBStrata::HasUnpausedWork() const {
-  const bool has_work = scheduler_.HasJobsOfAnyKind();
+  const bool has_work = scheduler_.HasUnpausedJobs();
   if (has_work) {
     TEST_SYNC_POINT("DBStrata::HasUnpausedWork:Waits");
   }

@@ -211,18 +211,13 @@ TEST_F(LevelMoveTest, SecondPromotionOfTheSameFilesIsRefused) {
 
 TEST_F(LevelMoveTest, ManualCompactionWaitsForAPromotion) {
   ASSERT_NO_FATAL_FAILURE(OpenWithFiles({"a", "c"}));
-  std::atomic<bool> is_promoted{false};
   RunDuringTheEdit(
-      [&] {
-        EXPECT_OK(Promote(2));
-        is_promoted = true;
-      },
+      [&] { EXPECT_OK(Promote(2)); },
       [&] {
         EXPECT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
         EXPECT_EQ("0,0,2", FilesPerLevel());
       },
       "CompactionPicker::CompactRange:Conflict");
-  EXPECT_TRUE(is_promoted);
   EXPECT_EQ("1", Get("a"));
   EXPECT_EQ("1", Get("c"));
 }
@@ -261,7 +256,7 @@ TEST_F(LevelMoveTest, PromotionIsRefusedWhereAnotherJobWrites) {
           OnAnotherThread([&] {
             const Status s = Promote(6);
             EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
-            EXPECT_NE(std::string::npos, s.ToString().find("level 6"))
+            EXPECT_NE(std::string::npos, s.ToString().find("in level 6"))
                 << s.ToString();
             was_refused = true;
           });
