@@ -56,8 +56,8 @@ void BlobHeat::OnRead(const Slice& user_key, const MapName& name,
   }
   const uint32_t reads = sketch->Add(name.key);
   if (place.hot.is_hot()) {
-    // A hot value on another path than the hot one is about to go home. A copy
-    // of it would take the old hot path for its home.
+    // A hot value on another path than the hot one is about to go home. Its
+    // copy would take the old hot path for its home.
     RecordTick(stats_, BLOB_MAP_HOT_READ);
     return;
   }

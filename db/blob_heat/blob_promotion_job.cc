@@ -120,8 +120,8 @@ void BlobPromotionJob::AddFile(uint32_t slot) {
                  !file.is_avoided;
   stats_.files_read += file.is_used ? 1 : 0;
   if (is_pinned && !file.is_used) {
-    // Another job may drop the file. If another file gets its slot, the values
-    // of that stay, too.
+    // Another job may drop the file. If a later file gets its slot, its values
+    // stay, too.
     context_.storage->UnpinSource(slot);
   }
 }
