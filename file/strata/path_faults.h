@@ -47,8 +47,9 @@ class PathFaults {
   std::vector<std::string> Of(const void* owner) const;
   // Returns true if the owner has added a directory, removed meanwhile or not.
   bool HasHad(const void* owner) const;
-  // Returns how often Remove() of the owner has returned true: who compares two
-  // results misses no directory that works again, also if others have failed.
+  // Returns how often Remove() of the owner has returned true. A caller that
+  // compares two results misses no directory that works again, also if others
+  // have failed meanwhile.
   uint64_t NumRemoved(const void* owner) const;
   // Returns true if there is a directory with a fault.
   bool HasAny() const { return size_.load(std::memory_order_relaxed) > 0; }
