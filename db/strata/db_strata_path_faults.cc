@@ -193,8 +193,8 @@ bool DBStrata::NotePathFault(BackgroundErrorReason reason, bool is_wal,
   const ImmutableDBOptions& options = db_->immutable_db_options_;
   // RocksDB goes on after most errors without paranoid_checks. A batch of which
   // a part is in the memtable was not published: a flush would write this part.
-  // Prepared transactions are in the WAL alone, and with manual_wal_flush bytes
-  // of it are in memory, so an error of the WAL stays what it is then.
+  // Prepared transactions are in the WAL alone, and with manual_wal_flush some
+  // bytes of the WAL are in memory, so its errors stay what they are then.
   if (is_data_lost || !options.paranoid_checks ||
       reason == BackgroundErrorReason::kAsyncFileOpen ||
       IsOfMemtable(reason, is_wal) ||
