@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "db/job_context.h"
-#include "db/path_layout/path_job_stats.h"
 #include "monitoring/iostats_context_imp.h"
 #include "test_util/sync_point.h"
 
@@ -148,14 +147,6 @@ void BackgroundJobScheduler::Schedule(std::unique_ptr<BackgroundJob> job,
                          : nullptr);
 }
 
-Status BackgroundJobScheduler::Run(BackgroundJob* job,
-                                   JobContext* job_context) {
-  const PathJobScope path_job(
-      job->kind() == Kind::kDelta ? PathJob::kDelta : PathJob::kBlobGc,
-      job->cfd());
-  return job->Run(job_context);
-}
-
 void BackgroundJobScheduler::Unschedule(void* arg) {
   std::unique_ptr<BackgroundJob> job(static_cast<BackgroundJob*>(arg));
   BackgroundJobScheduler* const scheduler = job->scheduler_;
@@ -183,7 +174,7 @@ void BackgroundJobScheduler::RunInBackground(
     InstrumentedMutexLock lock(host_->mutex());
     TEST_SYNC_POINT_CALLBACK(
         "BackgroundJobScheduler::RunInBackground:BeforeRun", job.get());
-    s = Run(job.get(), &job_context);
+    s = host_->Run(job.get(), &job_context);
     TEST_SYNC_POINT_CALLBACK("BackgroundJobScheduler::RunInBackground:AfterRun",
                              job.get());
     if (!traits.keeps_family_to_the_end) {
@@ -294,7 +285,7 @@ Status BackgroundJobScheduler::RunManualLocked(BackgroundJob* job,
   ++counts->all;
   ++counts->manual;
   counts->late += late;
-  s = Run(job, job_context);
+  s = host_->Run(job, job_context);
   counts->late -= late;
   --counts->manual;
   --counts->all;

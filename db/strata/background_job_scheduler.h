@@ -89,6 +89,10 @@ class BackgroundJobScheduler {
     virtual void FindObsoleteFiles(JobContext* job_context) = 0;
     // REQUIRES: DB mutex not held.
     virtual void PurgeObsoleteFiles(JobContext* job_context) = 0;
+    // Calls Run() of the job; its reads and writes count for its kind and its
+    // column family (PathJobScope).
+    // REQUIRES: DB mutex held; it may be released and taken again.
+    virtual Status Run(BackgroundJob* job, JobContext* job_context) = 0;
   };
 
   // How jobs of a kind are treated.
@@ -200,9 +204,6 @@ class BackgroundJobScheduler {
   static void Work(void* job);
   static void Unschedule(void* job);
 
-  // Runs the job; its reads and writes count for it (PathJobScope).
-  // REQUIRES: DB mutex held; it may be released and taken again.
-  static Status Run(BackgroundJob* job, JobContext* job_context);
   void RunInBackground(std::unique_ptr<BackgroundJob> job);
   Status RunManualLocked(BackgroundJob* job, JobContext* job_context);
   // Returns why the manual job may not be prepared, or OK.

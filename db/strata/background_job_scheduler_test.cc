@@ -187,6 +187,10 @@ class BackgroundJobSchedulerTest : public testing::Test,
   void PurgeObsoleteFiles(JobContext* job_context) override {
     Log("purge " + std::to_string(job_context->manifest_delete_files.size()));
   }
+  Status Run(BackgroundJob* job, JobContext* job_context) override {
+    mutex_.AssertHeld();
+    return job->Run(job_context);
+  }
 
   struct Queued {
     Env::Priority pool;

@@ -453,8 +453,9 @@ class DBStrata {
   // need is watched, and does not work yet. A recovery would fail, after much
   // more work. Released.
   Status ProbePathsBeforeRecovery();
-  // Notes that an obsolete file could not be deleted: all obsolete files are
-  // looked for again when files can be made in its directory. Not held.
+  // Notes that an obsolete file could not be deleted. Its directory is probed:
+  // if no file can be made there, the device has failed, and all obsolete files
+  // are looked for again when it is back. Not held.
   // s: of the deletion.
   void NoteDeletion(const std::string& file_name, const Status& s);
 
@@ -731,7 +732,7 @@ class DBStrata {
   std::map<uint32_t, SpaceReservations::Bytes> failed_outputs_;
   std::unique_ptr<SpaceRecovery::Client> space_recovery_client_;
   std::unique_ptr<SpaceRecovery::Client> path_probe_client_;
-  // NoteDeletion() was called since the last search for all obsolete files.
+  // Files of NoteDeletion() wait for their directory.
   bool has_undeleted_files_ = false;
 
   // Outlives the files of DBImpl::logs_.

@@ -8,6 +8,7 @@
 
 #include "db/column_family.h"
 #include "db/job_context.h"
+#include "db/path_layout/path_job_stats.h"
 #include "db/strata/background_blob_gc.h"
 #include "db/strata/background_delta_job.h"
 #include "db/strata/background_job_scheduler.h"
@@ -69,6 +70,13 @@ class DBStrata::BackgroundJobHost : public BackgroundJobScheduler::Host {
   }
   void PurgeObsoleteFiles(JobContext* job_context) override {
     db_->PurgeObsoleteFiles(*job_context);
+  }
+  Status Run(BackgroundJob* job, JobContext* job_context) override {
+    const PathJobScope path_job(job->kind() == BackgroundJob::Kind::kDelta
+                                    ? PathJob::kDelta
+                                    : PathJob::kBlobGc,
+                                job->cfd());
+    return job->Run(job_context);
   }
 
  private:

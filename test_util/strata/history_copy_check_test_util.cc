@@ -174,6 +174,9 @@ void HistoryCopyCheck::SetPaths(const CopyLayout* layout,
   options->level_sst_path_ids = from.level_sst_path_ids;
   options->level_blob_path_ids = from.level_blob_path_ids;
   options->delta_sorted_path_id = from.delta_sorted_path_id;
+  // A copy has no hot values.
+  options->blob_hot_bytes = 0;
+  options->blob_hot_path_id = 0;
 }
 
 Status HistoryCopyCheck::StoredLayout(Env* env, const std::string& directory,
@@ -193,7 +196,8 @@ Status HistoryCopyCheck::StoredLayout(Env* env, const std::string& directory,
     if (CleanNames(stored.cf_paths) != CleanNames(expected.cf_paths) ||
         stored.level_sst_path_ids != expected.level_sst_path_ids ||
         stored.level_blob_path_ids != expected.level_blob_path_ids ||
-        stored.delta_sorted_path_id != expected.delta_sorted_path_id) {
+        stored.delta_sorted_path_id != expected.delta_sorted_path_id ||
+        stored.blob_hot_bytes != expected.blob_hot_bytes) {
       return Status::Corruption(
           "the OPTIONS file of the copy has another layout of family " +
           family.name);
