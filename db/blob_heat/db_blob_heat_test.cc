@@ -306,7 +306,7 @@ TEST_F(DBBlobHeatTest, ValuesThatAreReadLessMakeRoom) {
   PutKeys(0, 200);
   ReadUntilHot(0, 30);
   // Not all of these fit beside the others.
-  ReadUntilHot(100, 130);
+  ReadUntilHot(100, 140);
   EXPECT_LT(NumHot(0, 30), 30);
   EXPECT_GT(Ticker(BLOB_MAP_HOT_DEMOTED), 0);
   EXPECT_GT(Ticker(BLOB_MAP_HOT_BYTES_DEMOTED), 0);

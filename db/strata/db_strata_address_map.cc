@@ -23,6 +23,7 @@
 #include "db/job_context.h"
 #include "db/lookup_key.h"
 #include "db/merge_context.h"
+#include "db/path_layout/open_paths.h"
 #include "db/pinned_iterators_manager.h"
 #include "db/scan_sort/scan_debts.h"
 #include "db/snapshot_checker.h"
@@ -754,7 +755,10 @@ void DBStrata::DropEmptyBlobFiles(ColumnFamilyData* cfd,
 std::unordered_set<uint64_t> DBStrata::ObsoleteBlobFiles(
     const JobContext& state) const {
   std::unordered_set<uint64_t> numbers;
-  if (UNLIKELY(has_address_maps_)) {
+  // RocksDB reads the footer of each file, and keeps, and forgets, a file whose
+  // footer it cannot read. With several paths the device of one may be lost.
+  if (!state.blob_delete_files.empty() &&
+      (has_address_maps_ || AllDirectories().AreSeveral())) {
     for (const ObsoleteBlobFileInfo& file : state.blob_delete_files) {
       numbers.insert(file.GetBlobFileNumber());
     }
