@@ -324,7 +324,9 @@ struct StrataColumnFamilyOptions {
   // lately is copied while there is room. When there is none, the least read
   // values of the oldest hot file make room. The old copies are garbage, which
   // counts for blob_gc_space_amp_limit. A value larger than an eighth of the
-  // budget is never hot, nor is one whose path is the hot path anyway.
+  // budget (before its compression, if blob_compression_type has changed) is
+  // never hot, nor is one whose path is the hot path anyway. With a budget
+  // below 1 KiB no value is.
   //
   // No edit of the MANIFEST makes the sum of the sizes of the hot files larger
   // than the budget. While a job copies, its output takes up space besides, and
