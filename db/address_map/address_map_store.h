@@ -114,8 +114,8 @@ class AddressMapStore {
   bool bypass() const { return ioptions_.enable_lsm_bypass; }
 
   // True if the map has no direct entry and never gets one, because sequence
-  // numbers do not determine what a reader sees. Then no job removes a name
-  // that an SST file of any Version has: flushes and sweeps remove none, and
+  // numbers do not determine what a reader sees. Then no job removes a name in
+  // an SST file of any Version: flushes and sweeps remove none, and
   // compactions leave all of theirs to retired_removals().
   bool versioned_only() const { return versioned_only_; }
   // Makes versioned_only() true. Demotes all entries: an image of the map may

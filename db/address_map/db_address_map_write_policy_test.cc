@@ -335,10 +335,11 @@ TEST_F(DBAddressMapWritePolicyTest, DirectValuesNeedOrderedSequenceNumbers) {
   EXPECT_EQ(Blobs()->map()->NumEntries(), 10);
 }
 
-// What is absent in the files of a reader's SuperVersion is absent, so the read
-// does not start again because other SuperVersions were installed meanwhile.
-// Otherwise it would not end while flushes and compactions are faster than one
-// pass over its keys: jobs do not look at the implicit snapshot of such a read.
+// A key that the files of a reader's SuperVersion do not have is absent. The
+// read does not start again because other SuperVersions were installed
+// meanwhile. Otherwise it would not end while flushes and compactions are
+// faster than one pass over its keys: jobs do not look at the implicit snapshot
+// of such a read.
 TEST_F(DBAddressMapWritePolicyTest, NewSuperVersionsRepeatNoRead) {
   constexpr int kChanges = 20;
   Options options = MapOptions();

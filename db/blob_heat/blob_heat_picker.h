@@ -37,7 +37,7 @@ class BlobHeatPicker {
 
   struct Options {
     uint64_t budget = 0;   // bytes; 0: no values are hot
-    uint32_t path_id = 0;  // of an existing path
+    uint32_t path_id = 0;  // names an existing path
     // Values wait, and no job is promoting or demoting: bytes of the values.
     uint64_t wanted = 0;
     // BlobHeat::hand() and lacks_room().

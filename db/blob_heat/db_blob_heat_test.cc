@@ -461,7 +461,7 @@ TEST_F(DBBlobHeatTest, GarbageIsCollectedBetweenPromotions) {
   options.blob_file_size = 16 << 10;
   DestroyAndReopen(options);
   PutKeys(0, 100);
-  std::vector<bool> is_heat;  // of the jobs; protected by the DB mutex
+  std::vector<bool> is_heat;  // one for each job; protected by the DB mutex
   {
     HeldPoint point("BlobPromotionJob::Run:BeforeFinish");
     Get(Key(7));

@@ -69,7 +69,7 @@ class FrequencySketch {
 
  private:
   static constexpr size_t kWords = kBlockSize / sizeof(uint64_t);
-  static constexpr size_t kCounters = 4;  // of a key
+  static constexpr size_t kCounters = 4;  // for each key
   static constexpr size_t kStripes = 16;
 
   struct alignas(kBlockSize) Block {

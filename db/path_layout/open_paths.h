@@ -89,7 +89,7 @@ class OpenPaths {
   struct Directory {
     std::string name;  // as it is spelled in the options
     std::vector<User> users;
-    std::string what;  // of AddOther(); empty: it was not called
+    std::string what;  // AddOther() gave it; empty: it was not called
   };
 
   void Add(const std::string& family, const std::vector<DbPath>& paths);

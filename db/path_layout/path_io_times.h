@@ -46,7 +46,7 @@ class PathIoTimes {
 
   struct Counts {
     uint64_t operations = 0;
-    uint64_t micros = 0;  // of all operations
+    uint64_t micros = 0;  // all operations took it
     uint64_t max_micros = 0;
   };
 

@@ -186,7 +186,7 @@ void BackgroundJobScheduler::RunInBackground(
     }
     if (!traits.counts_to_the_end) {
       --counts->all;
-      // What waits for the job does not wait for the deletion of its files.
+      // Waiters for the job do not wait for the deletion of its files.
       host_->cv()->SignalAll();
     }
     job->AfterRun();
