@@ -166,7 +166,10 @@ class DBStrata {
   }
 
   // Returns the numbers of the blob files that the job is to delete and that a
-  // Version has had. Held.
+  // Version has had, if these are deleted without a look at their footers: if a
+  // column family has a map, or several paths, of which one's device may be
+  // lost. RocksDB reads the footer of each, and keeps, and forgets, a file
+  // whose footer it cannot read. Not held.
   std::unordered_set<uint64_t> ObsoleteBlobFiles(const JobContext& state) const;
 
   // ---- Reads. Not held.

@@ -755,10 +755,12 @@ void DBStrata::DropEmptyBlobFiles(ColumnFamilyData* cfd,
 std::unordered_set<uint64_t> DBStrata::ObsoleteBlobFiles(
     const JobContext& state) const {
   std::unordered_set<uint64_t> numbers;
-  // RocksDB reads the footer of each file, and keeps, and forgets, a file whose
-  // footer it cannot read. With several paths the device of one may be lost.
+  const auto has_several_paths = [this] {
+    InstrumentedMutexLock lock(&db_->mutex_);
+    return AllDirectories().AreSeveral();
+  };
   if (!state.blob_delete_files.empty() &&
-      (has_address_maps_ || AllDirectories().AreSeveral())) {
+      (has_address_maps_ || has_several_paths())) {
     for (const ObsoleteBlobFileInfo& file : state.blob_delete_files) {
       numbers.insert(file.GetBlobFileNumber());
     }
