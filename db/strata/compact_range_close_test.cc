@@ -124,9 +124,6 @@ class CompactRangeCloseTest : public StrataDBTestBase {
     return s;
   }
 
-  std::shared_ptr<HoldingLogger> logger_;
-
- private:
   // Returns true if manual compactions are paused. CompactRange() asks for that
   // before it looks at its options, which are invalid here.
   bool IsPaused() {
@@ -135,6 +132,8 @@ class CompactRangeCloseTest : public StrataDBTestBase {
     const Slice key("k");
     return !db_->CompactRange(invalid, &key, &key).IsInvalidArgument();
   }
+
+  std::shared_ptr<HoldingLogger> logger_;
 };
 
 // As in RocksDB.
