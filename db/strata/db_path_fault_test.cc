@@ -919,7 +919,8 @@ TEST_F(DBPathFaultTest, FileThatCannotBeDeletedIsTriedOnceMore) {
   ASSERT_TRUE(IsWatched(fast_));
   const int num_tries = num_tries_;
   ASSERT_TRUE(WaitUntil([&] { return num_tries_ >= num_tries + 5; }));
-  EXPECT_EQ(fs_->NumFailed(file), num_failed);
+  // The flush that failed has looked for all obsolete files.
+  EXPECT_LE(fs_->NumFailed(file), num_failed + 1);
   EXPECT_EQ(num_searches_, num_searches + 1);
   EXPECT_FALSE(IsWatched(slow_));
   EXPECT_FALSE(logger_->Has("The device of " + slow_ + " has failed"));
