@@ -336,10 +336,10 @@ TEST_F(DBAddressMapWritePolicyTest, DirectValuesNeedOrderedSequenceNumbers) {
 }
 
 // A key that the files of a reader's SuperVersion do not have is absent. The
-// read does not start again because other SuperVersions were installed
-// meanwhile. Otherwise it would not end while flushes and compactions are
-// faster than one pass over its keys: jobs do not look at the implicit snapshot
-// of such a read.
+// read does not start again because of SuperVersions that were installed
+// meanwhile. It would not end otherwise while flushes and compactions are
+// faster than one pass over its keys, as jobs ignore the implicit snapshot of
+// the read.
 TEST_F(DBAddressMapWritePolicyTest, NewSuperVersionsRepeatNoRead) {
   constexpr int kChanges = 20;
   Options options = MapOptions();
