@@ -399,6 +399,22 @@ TEST_F(CStrataTest, OverrideCfPaths) {
   rocksdb_options_destroy(plain);
 }
 
+// Options that the new paths do not fit are reset with them.
+TEST_F(CStrataTest, OverrideCfPathsResetsWhatDoesNotFit) {
+  const double prices[] = {0.39, 0.19};
+  rocksdb_options_set_cf_paths(options_, Paths(), 2);
+  rocksdb_options_set_path_prices(options_, prices, 2);
+  rocksdb_options_set_blob_hot_bytes(options_, 1000);
+  rocksdb_options_set_blob_hot_path_id(options_, 1);
+  rocksdb_options_t* families[] = {options_};
+  char* error = nullptr;
+  rocksdb_options_override_cf_paths(1, families, Paths(), 1, &error);
+  ASSERT_EQ(error, nullptr);
+  EXPECT_EQ(rocksdb_options_get_num_cf_paths(options_), 1);
+  EXPECT_EQ(rocksdb_options_get_path_prices(options_, nullptr, 0), 0);
+  EXPECT_EQ(rocksdb_options_get_blob_hot_bytes(options_), 0);
+}
+
 TEST_F(CStrataTest, MigratePaths) {
   const std::string name = test::PerThreadDBPath("c_strata_migration");
   const std::string second = name + "_second";

@@ -105,21 +105,19 @@ Status CompactionMapping::Publish() {
   TEST_SYNC_POINT_CALLBACK("CompactionMapping::Publish", removals_.get());
   std::vector<MappedBlobFile> files;
   MappedEntryMeter::Counts counts;
-  uint64_t renamed = 0;
   for (const auto& part : parts_) {
     part->flow_.Finish();
     counts.inputs += part->flow_.counts().inputs;
     counts.kept += part->flow_.counts().kept;
     counts.hidden += part->flow_.counts().hidden;
     counts.deferred += part->flow_.counts().deferred;
-    renamed += part->num_renamed_;
+    num_renamed_ += part->num_renamed_;
     for (MappedBlobFile& file : part->files_) {
       files.push_back(std::move(file));
     }
     part->files_.clear();
   }
   const ImmutableOptions& ioptions = compaction_->immutable_options();
-  RecordTick(ioptions.stats, BLOB_MAP_RENAMED, renamed);
   ROCKS_LOG_INFO(ioptions.logger,
                  "[%s] Compaction into level %d: of %" PRIu64
                  " mapped entries %" PRIu64 " kept, %" PRIu64
@@ -127,7 +125,7 @@ Status CompactionMapping::Publish() {
                  " are removed later; %zu new blob files",
                  compaction_->column_family_data()->GetName().c_str(),
                  compaction_->output_level(), counts.inputs, counts.kept,
-                 renamed, counts.hidden, counts.deferred, files.size());
+                 num_renamed_, counts.hidden, counts.deferred, files.size());
   if (!removals_->complete()) {
     return Status::IOError(
         "The names of values that the compaction removes could not be stored");
@@ -176,6 +174,10 @@ void CompactionMapping::CloseUndecided() {
 void CompactionMapping::Close() {
   publication_.Close();
   CloseUndecided();
+  if (publication_.committed()) {
+    RecordTick(compaction_->immutable_options().stats, BLOB_MAP_RENAMED,
+               num_renamed_);
+  }
   if (publication_.committed() && removals_->Count() > 0) {
     blobs_->OnValuesReplaced(
         compaction_->column_family_data()->current()->GetVersionNumber());

@@ -172,6 +172,7 @@ class CompactionMapping {
   const uint64_t first_new_file_number_;
   MapTransaction publication_;
   std::unique_ptr<DeferredRemovals> removals_;
+  uint64_t num_renamed_ = 0;  // by all parts, from Publish() on
   // Set from Publish() until the names in removals_ are demoted.
   std::optional<UnsettledMapJobs::Job> unsettled_;
   std::vector<std::unique_ptr<Part>> parts_;

@@ -1507,6 +1507,31 @@ TEST_P(DBAddressMapRaceTest, UncommittedFlushKeepsTheSupersededFile) {
   }
 }
 
+// A compaction whose edit fails has renamed nothing that counts; the one that
+// repeats it has.
+TEST_P(DBAddressMapRaceTest, RenamesCountOnceIfTheEditFailsFirst) {
+  DestroyAndReopen(MapOptions());
+  ASSERT_OK(Put("k", Value(1)));
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  ASSERT_OK(Put("k", Value(2)));
+  ASSERT_OK(Flush());
+  db_->ReleaseSnapshot(snapshot);
+  Settle();
+  {
+    Callbacks callbacks;
+    callbacks.Once("VersionSet::LogAndApply:WriteManifest",
+                   [this](void*) { Break(); });
+    EXPECT_NOK(ForceCompaction());
+    Repair();
+  }
+  EXPECT_EQ(Ticker(BLOB_MAP_RENAMED), 0u);
+  ResumeUntilHealthy();
+  ASSERT_OK(ForceCompaction());
+  WaitForJobs();
+  EXPECT_EQ(Ticker(BLOB_MAP_RENAMED), 1u);
+  ExpectReads("k", nullptr, {Value(2)});
+}
+
 // A removal that has waited for a snapshot and a compaction that renames the
 // other entry of the key empty the same file. That file is dropped once, and
 // the file of the renamed entry is not dropped.

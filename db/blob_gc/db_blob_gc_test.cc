@@ -1030,6 +1030,7 @@ TEST_F(DBBlobGcTest, CloseDisableAndAbortEndASort) {
       }
       sorter.join();
       DisableCallBacks();
+      EXPECT_EQ(Ticker(BLOB_MAP_GC_FAILED), 0u);
       EXPECT_TRUE(way == 2 ? s.IsCompactionAborted()
                            : s.IsManualCompactionPaused() ||
                                  (way == 0 && s.IsShutdownInProgress()))

@@ -858,6 +858,49 @@ TEST_F(DBDeltaFlushTest, UnsupportedOptionsAreRefused) {
   EXPECT_EQ(0.0, dbfull()->GetOptions().experimental_mempurge_threshold);
 }
 
+// A flush that began while there were delta files adds one after the last of
+// them is gone. Meanwhile an option that the DB could not be opened with is
+// refused as before.
+TEST_F(DBDeltaFlushTest, OptionsAreRefusedWhileAFlushMayAddADeltaFile) {
+  Options options = DeltaOptions();
+  options.disable_auto_compactions = true;
+  DestroyAndReopen(options);
+  ASSERT_OK(Merge("a", "1"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Put("a", "base"));
+  ASSERT_OK(Flush());
+  options = Without(options);
+  Reopen(options);
+  ASSERT_OK(Merge("a", "2"));
+  std::promise<void> begun;
+  std::promise<void> go_on;
+  EnableCallBackOnce("FlushJob::WriteLevel0Table", [&](void*) {
+    begun.set_value();
+    go_on.get_future().wait();
+  });
+  std::thread flusher([this] { ASSERT_OK(Flush()); });
+  begun.get_future().wait();
+  // All operands in delta files are hidden, so no fold waits for the flush.
+  ASSERT_OK(db_->SetOptions({{"disable_auto_compactions", "false"}}));
+  while (!Store().empty()) {
+    std::this_thread::yield();
+  }
+  const Status s =
+      db_->SetOptions({{"experimental_mempurge_threshold", "0.5"}});
+  EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
+  ASSERT_OK(db_->SetOptions({{"disable_auto_compactions", "true"}}));
+  go_on.set_value();
+  flusher.join();
+  DisableCallBacks();
+  EXPECT_EQ("op a@3=2", Store());
+  EXPECT_EQ("base,2", Get("a"));
+  options.disable_auto_compactions = true;
+  options.experimental_mempurge_threshold =
+      dbfull()->GetOptions().experimental_mempurge_threshold;
+  Reopen(options);
+  EXPECT_EQ("base,2", Get("a"));
+}
+
 // A column family is inconsistent with a damaged WAL even if its later data is
 // in delta files alone.
 TEST_F(DBDeltaFlushTest, DamagedWalBeforeFlushedDeltasIsCorruption) {

@@ -381,7 +381,10 @@ void DBStrata::BackgroundBlobGc::Count(const Status& s, bool committed) {
     RecordTick(db_->stats_, BLOB_MAP_GC_FILES, job_->stats().files_read);
     RecordTick(db_->stats_, BLOB_MAP_GC_VALUES, storage_->num_moved());
     CountHeat();
-  } else if (!s.IsShutdownInProgress() && !s.IsColumnFamilyDropped()) {
+  } else if (!s.IsShutdownInProgress() && !s.IsColumnFamilyDropped() &&
+             !s.IsIncomplete()) {
+    // A job that was canceled, or that found no room on the hot path, is
+    // Incomplete: nothing is wrong with its files.
     RecordTick(db_->stats_, BLOB_MAP_GC_FAILED);
   }
   RecordTick(db_->stats_, BLOB_MAP_GC_BYTES_READ, job_->stats().bytes_read);

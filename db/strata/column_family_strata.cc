@@ -118,8 +118,11 @@ Status ColumnFamilyStrata::CheckNewOptions(
   if (address_map_store_ != nullptr && AddressMapRecovery::HasMapped(*cfd_)) {
     s = ValidateOptionsOfMappedValues(db_options, cf_options);
   }
+  // A flush that began while there were delta files adds one, although all
+  // others may have been removed since.
   if (s.ok() && delta_store_ != nullptr &&
-      cfd_->current()->storage_info()->delta() != nullptr) {
+      (cfd_->current()->storage_info()->delta() != nullptr ||
+       delta_store_->OldestRunningFlush() != UINT64_MAX)) {
     s = ValidateOptionsOfDeltas(db_options, cf_options);
   }
   return s;

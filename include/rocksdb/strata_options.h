@@ -410,7 +410,7 @@ struct StrataColumnFamilyOptions {
   // into a shard for each 512 KiB, at most 64) have half of the size together.
   //
   // UINT64_MAX and 0 have the same meaning: a sixteenth of the block cache's
-  // capacity when the column family is opened or the option is set, and 1 MiB
+  // capacity when the column family is opened or the option changes, and 1 MiB
   // at least; 8 MiB without a block cache.
   //
   // Default: 0
@@ -542,8 +542,8 @@ struct StrataColumnFamilyOptions {
   // Source: "KDSep" (KD cache).
   //
   // Default: UINT64_MAX, which stands for a 32nd of the block cache's capacity
-  // when the column family is opened or the option is set, or 0 if that is less
-  // than the 256 KiB that it is charged in; 4 MiB without a block cache; 0 with
+  // when the column family is opened or the option changes, or 0 if that is
+  // below the 256 KiB that it is charged in; 4 MiB without a block cache; 0 with
   // enable_merged_value_cache, which would serve almost all of its hits.
   //
   // Dynamically changeable through the SetOptions() API

@@ -13,12 +13,13 @@
 namespace ROCKSDB_NAMESPACE {
 
 // For a DB whose directories have moved. The OPTIONS file of a DB with
-// level_sst_path_ids, level_blob_path_ids, delta_sorted_path_id or path_prices
-// keeps cf_paths as they were when it was last open, and LoadLatestOptions()
-// returns them. Replaces them by `cf_paths` in every column family that has
-// such an option, before the descriptors go to DB::Open(); other column
-// families are left alone. path_prices become empty if they are for another
-// number of paths.
+// level_sst_path_ids, level_blob_path_ids, delta_sorted_path_id, path_prices or
+// blob_hot_bytes keeps cf_paths as they were when it was last open, and
+// LoadLatestOptions() returns them. Replaces them by `cf_paths` in every column
+// family that has such an option, before the descriptors go to DB::Open();
+// other column families are left alone. path_prices become empty if they are
+// for another number of paths, and blob_hot_bytes becomes 0 if
+// blob_hot_path_id is not one of the paths.
 //
 // Never open a *copy* of such a DB with the directories of the original: it
 // would delete files there that it does not know.
