@@ -244,6 +244,7 @@ STRATA_LIB = \
   file/strata/checked_file_copy.cc \
   file/strata/durable_files.cc \
   file/strata/earlier_write_error.cc \
+  file/strata/incomplete_file.cc \
   file/strata/path_faults.cc \
   file/strata/path_probe.cc \
   file/strata/space_needs.cc \
@@ -579,6 +580,7 @@ STRATA_TEST_MAIN = \
   db/write_path/write_group_combiner_test.cc \
   file/strata/checked_file_copy_test.cc \
   file/strata/earlier_write_error_test.cc \
+  file/strata/incomplete_file_test.cc \
   file/strata/path_faults_test.cc \
   file/strata/path_probe_test.cc \
   file/strata/space_needs_test.cc \

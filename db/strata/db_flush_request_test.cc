@@ -9,6 +9,7 @@
 
 #include "port/stack_trace.h"
 #include "rocksdb/listener.h"
+#include "rocksdb/sst_file_writer.h"
 #include "test_util/strata/strata_db_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/strata/test_threads_test_util.h"
@@ -85,6 +86,54 @@ class DBFlushRequestTest : public StrataDBTestBase {
     return property;
   }
 };
+
+// An ingestion that replaces all keys waits for memtables that are being
+// flushed, too: they would hide what it brings, and bring back what it removes.
+TEST_F(DBFlushRequestTest, ReplacementOfAllKeysWaitsForImmutableMemtables) {
+  DestroyAndReopen(CurrentOptions());
+  const std::string name = dbname_ + "/replacement";
+  SstFileWriter writer(EnvOptions(), CurrentOptions());
+  ASSERT_OK(writer.Open(name));
+  ASSERT_OK(writer.Put("k", "new"));
+  ASSERT_OK(writer.Finish());
+  EventCount held;
+  EventCount released;
+  EnableCallBackOnce("FlushJob::WriteLevel0Table", [&](void*) {
+    held.Add();
+    EXPECT_TRUE(released.WaitFor(1));
+  });
+  ASSERT_OK(Put("old", "value"));
+  ASSERT_OK(Put("k", "stale"));
+  FlushOptions no_wait;
+  no_wait.wait = false;
+  ASSERT_OK(db_->Flush(no_wait));
+  ASSERT_TRUE(held.WaitFor(1));
+  EXPECT_EQ(NumImmutable(), "1");
+
+  IngestExternalFileArg arg;
+  arg.column_family = db_->DefaultColumnFamily();
+  arg.external_files = {name};
+  arg.options.snapshot_consistency = false;
+  arg.atomic_replace_range = {{nullptr, nullptr}};
+  arg.options.allow_blocking_flush = false;
+  const Status s = db_->IngestExternalFiles({arg});
+  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  arg.options.allow_blocking_flush = true;
+  SyncPoint::GetInstance()->SetCallBack(
+      "DBImpl::IngestExternalFile:NeedFlush", [&](void* is_needed) {
+        EXPECT_TRUE(*static_cast<bool*>(is_needed));
+        released.Add();
+      });
+  ASSERT_OK(db_->IngestExternalFiles({arg}));
+  released.Add();
+  ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+  DisableCallBacks();
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(Get("old"), "NOT_FOUND");
+    EXPECT_EQ(Get("k"), "new");
+    Reopen(CurrentOptions());
+  }
+}
 
 // With two-phase commit, a flush syncs WALs before it picks memtables, and
 // leaves those that were switched meanwhile. Here the flush of such a memtable
