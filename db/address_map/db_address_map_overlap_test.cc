@@ -278,7 +278,7 @@ TEST_P(DBAddressMapOverlapTest, FilteredValueStaysGoneWithoutItsTombstone) {
            },
            [&](bool) { CheckValue("k", "NOT_FOUND"); });
   may_remove = true;
-  ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+  WaitForJobs();
   CheckValue("k", "NOT_FOUND");
   DisableCallBacks();
 }
@@ -478,7 +478,7 @@ TEST_P(DBAddressMapOverlapTest, HiddenValueStaysGoneBesideAFold) {
     dbfull()->TEST_UnlockMutex();
     CheckValue("k", expected);
     may_remove = true;
-    ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+    WaitForJobs();
     SyncPoint::GetInstance()->ClearAllCallBacks();
     CheckValue("k", expected);
     CheckValue("a", Long("a"));

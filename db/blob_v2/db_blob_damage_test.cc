@@ -158,6 +158,7 @@ TEST_F(DBBlobDamageTest, OpensWithAnUnreadableBlobFileUnlessParanoid) {
         // The DB accepts writes and jobs, and keeps the file.
         ASSERT_OK(Put("new" + std::to_string(round), std::string(1000, 'n')));
         ASSERT_OK(Flush());
+        WaitForJobs();
         ASSERT_OK(db_->CollectBlobGarbage(CollectBlobGarbageOptions(),
                                           db_->DefaultColumnFamily()));
         ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
@@ -432,6 +433,7 @@ TEST_F(DBBlobDamageTest, DamagedRecordKeepsOnlyItsOwnFile) {
   // Without the damaged value, the file can be collected.
   ASSERT_OK(Put(KeyOf(1, 7), ValueOf(1, 7, 1000)));
   ASSERT_OK(Flush());
+  ASSERT_OK(db_->WaitForCompact(wait));
   ASSERT_OK(db_->CollectBlobGarbage(CollectBlobGarbageOptions(),
                                     db_->DefaultColumnFamily()));
   EXPECT_EQ(CountLost(), 0);

@@ -231,6 +231,9 @@ TEST_F(DBPathIoTimesTest, ManifestOfAJobOutlivesItsColumnFamily) {
     }
     ASSERT_OK(db_->Flush(FlushOptions(), x));
   }
+  WaitForCompactOptions wait;
+  wait.wait_for_purge = true;
+  ASSERT_OK(db_->WaitForCompact(wait));
   ASSERT_OK(dbfull()->SetDBOptions(
       {{"max_manifest_file_size", "1"}, {"max_manifest_space_amp_pct", "0"}}));
   const uint64_t manifest = dbfull()->TEST_Current_Manifest_FileNo();

@@ -437,6 +437,8 @@ TEST_F(DBPathFaultTest, RecoveryWaitsForSpaceOfTheDevice) {
     EXPECT_GT(num_resumes_, num_resumes);
     EXPECT_NOK(BgError());
     EXPECT_TRUE(dbfull()->TEST_IsRecoveryInProgress());
+    // SetCallBack() alone would not wait for the callback, which may run.
+    SyncPoint::GetInstance()->ClearCallBack("DBImpl::ResumeImpl:Start");
     EnableCallBack("DBImpl::ResumeImpl:Start",
                    [this](void*) { ++num_resumes_; });
     fs_->SetFault(slow_, Fault::kNone);
@@ -954,6 +956,10 @@ TEST_F(DBPathFaultTest, CollectionOfBlobGarbageIsTriedAgain) {
     ASSERT_OK(Put(Key(i), ValueOf(i)));
   }
   ASSERT_OK(Flush());
+  // The flush job removes the overwritten values after Flush() has returned.
+  WaitForCompactOptions wait;
+  wait.wait_for_purge = true;
+  ASSERT_OK(db_->WaitForCompact(wait));
   fs_->SetFault(slow_, Fault::kReadOnly);
   const Status s = db_->CollectBlobGarbage(CollectBlobGarbageOptions());
   EXPECT_TRUE(s.IsIOError()) << s.ToString();
