@@ -585,12 +585,13 @@ TEST_F(DBPathFaultTest, WritesGoOnIfCompactionsFail) {
                      "(" + slow_ + " is path id 1 of column family default)"));
 
     // Writes, flushes and reads go on, and the compaction waits.
+    WaitForFailures(slow_);
+    EXPECT_TRUE(IsWatched(slow_));
     for (int i = 1; i <= 3; ++i) {
       PutValues(100 * i, 100 * i + 20);
       ASSERT_OK(Flush());
       ASSERT_OK(dbfull()->TEST_WaitForCompact());
     }
-    WaitForFailures(slow_);
     EXPECT_OK(BgError());
     EXPECT_EQ(counter->begun[1], 1);
     EXPECT_EQ(NumTableFilesAtLevel(1), 0);
