@@ -174,6 +174,78 @@ TEST_F(DBMapIteratorMultiScanTest, MultiScanFindsKeysWithManyVersions) {
   }
 }
 
+// Prepare() takes the positions of the iterators of files. Entries from before
+// the call, which were read ahead, must not serve the seeks after it.
+TEST_F(DBMapIteratorMultiScanTest, PrepareEndsTheScanOfAnIteratorInUse) {
+  constexpr int kKeys = 60;
+  const std::vector<std::string> limits = {Key(7), Key(45), Key(50),
+                                           Key(kKeys)};
+  for (const bool two_files : {false, true}) {
+    SCOPED_TRACE(two_files);
+    for (const size_t prefetch : {size_t{16}, kAuto}) {
+      SCOPED_TRACE(prefetch);
+      Options options = MapOptions();
+      // In debug builds RocksDB can prepare an iterator of a file that is in
+      // use only if it has not read the block at which it is. So each key has a
+      // block of its own, and the index has the keys.
+      BlockBasedTableOptions table;
+      table.block_size = 1;
+      table.index_type = BlockBasedTableOptions::kBinarySearchWithFirstKey;
+      options.table_factory.reset(NewBlockBasedTableFactory(table));
+      DestroyAndReopen(options);
+      PutAndFlush(kKeys);
+      Contents model;
+      for (int i = 0; i < kKeys; ++i) {
+        model[Key(i)] = Value(i);
+      }
+      if (two_files) {
+        for (const int i : {15, 52}) {
+          model[Key(i)] = Value(100 + i);
+          ASSERT_OK(Put(Key(i), model[Key(i)]));
+        }
+        model.erase(Key(16));
+        ASSERT_OK(Delete(Key(16)));
+        ASSERT_OK(Flush());
+        WaitForJobs();
+      }
+      Slice upper_bound = limits[1];
+      ReadOptions read_options;
+      read_options.blob_prefetch_count = prefetch;
+      read_options.iterate_upper_bound = &upper_bound;
+      // Otherwise the iterator of a file looks for blocks ahead, and reads them
+      // at once.
+      read_options.auto_readahead_size = false;
+      const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+      iter->Seek(Key(0));
+      for (int i = 0; i < 6; ++i) {
+        ASSERT_TRUE(iter->Valid());
+        iter->Next();
+      }
+      ASSERT_TRUE(iter->Valid());
+      ASSERT_EQ(iter->key(), Key(6));
+      if (prefetch != kAuto) {
+        // The value of the key that is sought next was read ahead.
+        ASSERT_GE(Ticker(BLOB_MAP_PREFETCH_READ), 6u);
+      }
+      MultiScanArgs args(BytewiseComparator());
+      args.insert(limits[0], limits[1]);
+      args.insert(limits[2], limits[3]);
+      iter->Prepare(args);
+      for (size_t i = 0; i < limits.size(); i += 2) {
+        SCOPED_TRACE(limits[i]);
+        upper_bound = limits[i + 1];
+        std::string found;
+        for (iter->Seek(limits[i]); iter->Valid(); iter->Next()) {
+          found +=
+              iter->key().ToString() + "=" + iter->value().ToString() + ";";
+        }
+        ASSERT_OK(iter->status());
+        EXPECT_EQ(found + "|", ModelRange(model, limits[i], limits[i + 1]));
+      }
+    }
+  }
+}
+
 }  // namespace ROCKSDB_NAMESPACE
 
 int main(int argc, char** argv) {

@@ -230,6 +230,13 @@ void MapPrefetchIterator::SetRangeDelReadSeqno(SequenceNumber read_seqno) {
   child()->SetRangeDelReadSeqno(read_seqno);
 }
 
+void MapPrefetchIterator::Prepare(const MultiScanArgs* scan_opts) {
+  // A seek that the queue served would leave the child where Prepare() has left
+  // it, which is nowhere.
+  Restart();
+  child()->Prepare(scan_opts);
+}
+
 bool MapPrefetchIterator::IsWithinBackwardMove() const {
   return !is_forward_ && !read_options_.pin_data && queue_.PinningEnabled();
 }

@@ -57,7 +57,8 @@ class SliceTransform;
 //    class.
 // 3. The queue serves a seek only if it was filled by a forward scan, and the
 //    child would use the same files and have the same upper bound as then.
-// 4. While pinning is enabled, a key or value that was returned stays in memory
+// 4. The queue does not survive Prepare(), which takes the child's position.
+// 5. While pinning is enabled, a key or value that was returned stays in memory
 //    when the iterator moves (MapPrefetchQueue::SetPinnedItersMgr()). DBIter
 //    moves backward with pinning enabled.
 //
@@ -103,6 +104,9 @@ class MapPrefetchIterator final : public PassThroughIterator,
   bool IsKeyPinned() const override;
   bool IsValuePinned() const override;
   void SetRangeDelReadSeqno(SequenceNumber read_seqno) override;
+  // The next call that moves the iterator must be a seek, as it must be with
+  // the iterators of RocksDB.
+  void Prepare(const MultiScanArgs* scan_opts) override;
 
   // Returns the maximum number of reads in progress.
   size_t TEST_Window() const { return window_; }

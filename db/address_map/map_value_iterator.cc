@@ -214,11 +214,12 @@ void MapValueIterator::SeekToLast() {
 }
 
 void MapValueIterator::Seek(const Slice& target) {
-  Moved();
   // DBIter also seeks to skip versions of the key that it is at.
-  if (!child()->Valid() || child()->user_key() != ExtractUserKey(target)) {
+  if (has_lost_place_ || !child()->Valid() ||
+      child()->user_key() != ExtractUserKey(target)) {
     meter_.EndScan();
   }
+  Moved();
   if (suspects_ == Suspects::kOutsidePrefix) {
     scope_.OnSeek(ExtractUserKey(target), /*forward=*/true);
   }

@@ -103,6 +103,10 @@ class MapValueIterator final : public PassThroughIterator,
   Slice value() const override;
   bool IsValuePinned() const override;
   void SetPinnedItersMgr(PinnedIteratorsManager* pinned_iters_mgr) override;
+  void Prepare(const MultiScanArgs* scan_opts) override {
+    child()->Prepare(scan_opts);
+    has_lost_place_ = true;
+  }
 
  private:
   struct PinnedBound;
@@ -130,6 +134,7 @@ class MapValueIterator final : public PassThroughIterator,
     }
     bound_ = Slice();
     failed_ = false;
+    has_lost_place_ = false;
   }
   // Ends the keeping of the current entry, or leaves it to the pinned value.
   // REQUIRES: kept_.found.
@@ -178,6 +183,9 @@ class MapValueIterator final : public PassThroughIterator,
   mutable char buffer_[BoundBlobIndex::kMaxSize];
   // True if the child's value could not be prepared.
   bool failed_ = false;
+  // True from Prepare() to the next move: the child has no key to compare with,
+  // although it may say that it is valid.
+  bool has_lost_place_ = false;
   ScanMeter meter_;
 };
 
