@@ -110,6 +110,49 @@ TEST_F(DBMapIteratorHiddenTest, IgnoredRangeDeletionsHideNoOtherValue) {
   }
 }
 
+// A tailing iterator uses the prefix extractor of the newest SuperVersion, also
+// if there was none when it was made. The filter of the newest file excludes
+// the prefix of the seek, so the iterator meets an entry that this file hides.
+TEST_F(DBMapIteratorHiddenTest, TailingIteratorMeetsALaterExtractor) {
+  for (const bool total_order : {false, true}) {
+    SCOPED_TRACE(total_order);
+    Options options = MapOptions();
+    BlockBasedTableOptions table;
+    table.filter_policy.reset(NewBloomFilterPolicy(20));
+    options.table_factory.reset(NewBlockBasedTableFactory(table));
+    DestroyAndReopen(options);
+    ASSERT_OK(Put("pp1", Value(1)));
+    ASSERT_OK(Put("qq1", Value(1)));
+    ASSERT_OK(Flush());
+    WaitForJobs();
+    ReadOptions read_options;
+    read_options.tailing = true;
+    read_options.total_order_seek = total_order;
+    const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+    ASSERT_OK(db_->SetOptions({{"prefix_extractor", "fixed:2"}}));
+    ASSERT_OK(Put("qq1", Value(2)));
+    ASSERT_OK(Flush());
+    iter->Seek("pp");
+    ASSERT_TRUE(iter->Valid()) << iter->status().ToString();
+    EXPECT_EQ(iter->key(), "pp1");
+    EXPECT_EQ(iter->value(), Value(1));
+    // The old value of the other key is freed. No SuperVersion follows to which
+    // the iterator would move on.
+    const uint64_t super_version = Family()->GetSuperVersionNumber();
+    WaitForJobs();
+    ASSERT_EQ(Blobs()->NumBlockedRemovals(), 0u);
+    CheckMap(2);
+    ASSERT_EQ(Family()->GetSuperVersionNumber(), super_version);
+    iter->Next();
+    EXPECT_OK(iter->status());
+    ASSERT_EQ(iter->Valid(), total_order);
+    if (total_order) {
+      EXPECT_EQ(iter->key(), "qq1");
+      EXPECT_EQ(iter->value(), Value(2));
+    }
+  }
+}
+
 // Outside the prefix of the seek, the iterator excludes files whose filters do
 // not have that prefix. So it may find entries that are hidden by an excluded
 // file, and whose values were freed.

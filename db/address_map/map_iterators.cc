@@ -59,12 +59,12 @@ InternalIterator* MapIterators::Wrap(ColumnFamilyData* cfd,
 InternalIterator* MapIterators::WrapTailing(
     ColumnFamilyData* cfd, const ReadOptions& read_options,
     const std::function<SequenceNumber()>& last_sequence,
-    const SliceTransform* prefix_extractor, InternalIterator* child) {
+    InternalIterator* child) {
   if (cfd->address_map_store() == nullptr) {
     return child;
   }
   return new MapValueIterator(
-      cfd, read_options, ScanMeter::Runs(), prefix_extractor,
+      cfd, read_options, ScanMeter::Runs(), /*prefix_extractor=*/nullptr,
       new MapTailingIterator(cfd, cfd->address_map_store()->read_bounds(),
                              last_sequence, child),
       /*in_arena=*/false);

@@ -16,7 +16,6 @@ namespace ROCKSDB_NAMESPACE {
 class Arena;
 class ColumnFamilyData;
 class PinnableSlice;
-class SliceTransform;
 struct ReadOptions;
 struct SuperVersion;
 
@@ -43,12 +42,10 @@ class MapIterators {
 
   // Like Wrap(), for a ForwardIterator on the heap.
   // last_sequence: returns the newest visible sequence number.
-  // prefix_extractor: only checked for nullptr; SetOptions() may change the
-  // extractor later.
   static InternalIterator* WrapTailing(
       ColumnFamilyData* cfd, const ReadOptions& read_options,
       const std::function<SequenceNumber()>& last_sequence,
-      const SliceTransform* prefix_extractor, InternalIterator* child);
+      InternalIterator* child);
 
   // Returns true if the value of a kTypeBlobIndex entry was produced by these
   // iterators.

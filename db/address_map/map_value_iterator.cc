@@ -98,11 +98,14 @@ MapValueIterator::Suspects MapValueIterator::SuspectsOf(
   }
   // With auto_prefix_mode, filters are used only where they do not affect the
   // entries that the scan sees.
-  if (prefix_extractor == nullptr || read_options.total_order_seek ||
-      read_options.auto_prefix_mode) {
+  if (read_options.total_order_seek || read_options.auto_prefix_mode) {
     return Suspects::kNone;
   }
-  return read_options.tailing ? Suspects::kAll : Suspects::kOutsidePrefix;
+  if (read_options.tailing) {
+    return Suspects::kAll;
+  }
+  return prefix_extractor == nullptr ? Suspects::kNone
+                                     : Suspects::kOutsidePrefix;
 }
 
 void MapValueIterator::LeaveKept() {

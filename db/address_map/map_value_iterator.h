@@ -46,8 +46,10 @@ class SliceTransform;
 //   (ReadOptions::table_filter);
 // * readers that use prefix filters, outside of the prefix of the seek (see
 //   PrefixCoverage);
-// * tailing iterators with prefixes, anywhere, as ForwardIterator does not
-//   return to a file whose filter excluded a prefix.
+// * tailing iterators that may use prefix filters, anywhere, as ForwardIterator
+//   does not return to a file whose filter excluded a prefix. A newer
+//   SuperVersion may have an extractor that the first one did not have, so that
+//   these are all that are not in total order.
 // For these readers, entries without a value are skipped, as if the compaction
 // that will drop them had already done so. Their other entries are *kept*: the
 // result of the map lookup is stored, and the files of the values are pinned,
@@ -58,7 +60,8 @@ class MapValueIterator final : public PassThroughIterator,
   // Called by MapIterators::Wrap().
   // runs: of the files that the child reads. Without files, the reads of seeks
   // are not charged.
-  // prefix_extractor: that of the SuperVersion; may be nullptr.
+  // prefix_extractor: that of the SuperVersion; may be nullptr, and is not used
+  // with ReadOptions::tailing.
   // REQUIRES: the column family has a map; the extractor outlives this object.
   MapValueIterator(ColumnFamilyData* cfd, const ReadOptions& read_options,
                    const ScanMeter::Runs& runs,

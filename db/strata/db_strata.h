@@ -187,7 +187,6 @@ class DBStrata {
                                  SequenceNumber* seq, bool* found);
   InternalIterator* WrapTailingIterator(ColumnFamilyData* cfd,
                                         const ReadOptions& read_options,
-                                        const SuperVersion* super_version,
                                         InternalIterator* iter);
 
   // ---- Implicit snapshots: readers without a snapshot of their own.

@@ -384,12 +384,12 @@ ArenaWrappedDBIter* DBStrata::WithReadBound(ColumnFamilyData* cfd,
   return iter;
 }
 
-InternalIterator* DBStrata::WrapTailingIterator(
-    ColumnFamilyData* cfd, const ReadOptions& read_options,
-    const SuperVersion* super_version, InternalIterator* iter) {
+InternalIterator* DBStrata::WrapTailingIterator(ColumnFamilyData* cfd,
+                                                const ReadOptions& read_options,
+                                                InternalIterator* iter) {
   return MapIterators::WrapTailing(
       cfd, read_options, [this] { return db_->GetLatestSequenceNumber(); },
-      super_version->mutable_cf_options.prefix_extractor.get(), iter);
+      iter);
 }
 
 void DBStrata::SettleMapOfFlush(ColumnFamilyData* cfd, FlushJob* job,
