@@ -152,6 +152,81 @@ TEST_F(DBAddressMapLookupTest, OtherLookupsFindDirectValues) {
   CheckMap(0);
 }
 
+// KeyMayExist() returns false only if there is no such key, also if the value
+// cannot be read. The same holds for other reads without I/O, which say that
+// the value is not in memory.
+TEST_F(DBAddressMapLookupTest, KeysWithLostValuesMayExist) {
+  for (const bool bypass : {true, false}) {
+    SCOPED_TRACE(bypass);
+    Options options = MapOptions();
+    options.enable_lsm_bypass = bypass;
+    DestroyAndReopen(options);
+    ASSERT_OK(Put("lost", Value(1)));
+    ASSERT_OK(Flush());
+    const std::vector<BlobMetaData> files = BlobFiles();
+    ASSERT_EQ(files.size(), 1u);
+    ASSERT_OK(Put("there", Value(2)));
+    ASSERT_OK(Flush());
+    Close();
+    DeleteImages();
+    ASSERT_OK(
+        env_->DeleteFile(BlobFileName(dbname_, files[0].blob_file_number)));
+    options.paranoid_checks = false;
+    Reopen(options);
+
+    // Reads with I/O say what is wrong. They also bring the blocks into the
+    // block cache.
+    std::string value;
+    Status s = db_->Get(ReadOptions(), "lost", &value);
+    EXPECT_TRUE(s.IsCorruption() && Mentions(s.ToString(), "is lost"))
+        << s.ToString();
+    EXPECT_EQ(Get("there"), Value(2));
+    const auto check = [&](const std::string& key, bool exists,
+                           const std::string& cause) {
+      SCOPED_TRACE(key);
+      bool found = true;
+      EXPECT_EQ(db_->KeyMayExist(ReadOptions(), key, &value, &found), exists);
+      EXPECT_EQ(db_->KeyMayExist(ReadOptions(), key, &value), exists);
+      if (!exists) {
+        return;
+      }
+      EXPECT_FALSE(found);
+      ReadOptions no_io;
+      no_io.read_tier = kBlockCacheTier;
+      s = db_->Get(no_io, key, &value);
+      EXPECT_TRUE(s.IsIncomplete() && Mentions(s.ToString(), cause))
+          << s.ToString();
+      const Slice keys[] = {key};
+      PinnableSlice values[1];
+      Status statuses[1];
+      db_->MultiGet(no_io, Handle(), 1, keys, values, statuses);
+      EXPECT_TRUE(statuses[0].IsIncomplete() &&
+                  Mentions(statuses[0].ToString(), cause))
+          << statuses[0].ToString();
+    };
+    check("lost", /*exists=*/true, "is lost");
+    check("absent", /*exists=*/false, "");
+    check("there", /*exists=*/true, "");
+
+    // All reads of files are refused, and memtables are read.
+    Blobs()->RefuseReads(Status::Corruption("for a test"));
+    for (const char* key : {"lost", "there", "absent"}) {
+      s = db_->Get(ReadOptions(), key, &value);
+      EXPECT_TRUE(s.IsCorruption() && Mentions(s.ToString(), "for a test"))
+          << s.ToString();
+      check(key, /*exists=*/true, "for a test");
+    }
+    ASSERT_OK(Put("new", Value(3)));
+    bool found = false;
+    EXPECT_TRUE(db_->KeyMayExist(ReadOptions(), "new", &value, &found));
+    EXPECT_TRUE(found);
+    EXPECT_EQ(value, Value(3));
+    ASSERT_OK(Delete("lost"));
+    EXPECT_FALSE(db_->KeyMayExist(ReadOptions(), "lost", &value, &found));
+  }
+  Close();
+}
+
 // A flush replaces the base while the operands are collected one by one. The
 // callback is called only once for each operand.
 TEST_F(DBAddressMapLookupTest, OperandsAreCollectedOnceBesideAFlush) {

@@ -48,7 +48,7 @@ void MapPointRead::Start() {
   is_cached_ = false;
   has_direct_ = FindDirectSeq(&direct_seq_);
   if (UNLIKELY(blobs_->refuses_reads())) {
-    Stop(blobs_->read_refusal());
+    StopWithoutValue(blobs_->read_refusal());
   }
   TEST_SYNC_POINT("MapPointRead::Start:LookedUp");
 }
@@ -173,10 +173,10 @@ MapPointRead::Action MapPointRead::TakeNamed(SequenceNumber seq,
     // read ignores.
     return Stop(Status::NotFound());
   }
-  return Stop(Status::Corruption("No address for the value of key " +
-                                 user_key_.ToString(/*hex=*/true) +
-                                 " at sequence number " + std::to_string(seq) +
-                                 ", birth " + std::to_string(index.birth)));
+  return StopWithoutValue(Status::Corruption(
+      "No address for the value of key " + user_key_.ToString(/*hex=*/true) +
+      " at sequence number " + std::to_string(seq) + ", birth " +
+      std::to_string(index.birth)));
 }
 
 bool MapPointRead::ConfirmAbsence() {
@@ -201,7 +201,7 @@ bool MapPointRead::ConfirmAbsence() {
 MapPointRead::Action MapPointRead::Replace(AddressMap::Lookup&& found) {
   const MapName& name = found.entry.name;
   if (found.entry.address.slot == BlobFileSlotTable::kLostSlot) {
-    return Stop(Status::Corruption(
+    return StopWithoutValue(Status::Corruption(
         "The value of key " + user_key_.ToString(/*hex=*/true) +
         " at sequence number " + std::to_string(name.seq) + " is lost"));
   }
@@ -252,6 +252,12 @@ MapPointRead::Action MapPointRead::Restart() {
   RecordTick(cfd_->ioptions().stats, BLOB_MAP_READ_RESTART);
   PERF_COUNTER_ADD(blob_map_restart_count, 1);
   return Stop(Status::OK());
+}
+
+MapPointRead::Action MapPointRead::StopWithoutValue(Status s) {
+  return Stop(read_options_.read_tier == kBlockCacheTier
+                  ? Status::Incomplete("Value not in memory", s.ToString())
+                  : std::move(s));
 }
 
 MapPointRead::Action MapPointRead::Stop(Status s) {

@@ -210,6 +210,10 @@ class MapPointRead {
   Action Replace(AddressMap::Lookup&& found);
   // Counts the read of the value for BlobHeat, unless it needs no blob file.
   void CountRead(const AddressMap::Lookup& found) const;
+  // Ends the search because the value cannot be read although the key exists,
+  // or may exist. Without I/O that is Incomplete, as for all values that are
+  // not in memory: KeyMayExist() takes any other error for an absent key.
+  Action StopWithoutValue(Status s);
   Action Stop(Status s);
   Action Restart();
 

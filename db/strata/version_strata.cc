@@ -37,6 +37,9 @@ bool VersionStrata::FinishPointRead(const ReadOptions& read_options,
   if (status->IsNotFound() && key_exists != nullptr && map.stopped()) {
     *key_exists = false;
   }
+  if (status->IsIncomplete() && map.stopped()) {
+    get_context->MarkKeyMayExist();
+  }
   if (status->ok() && resolve_blob && is_blob_index &&
       (value != nullptr || columns != nullptr)) {
     PinnableSlice result;
