@@ -115,6 +115,7 @@ STRATA_LIB = \
   db/delta/delta_merge_pass.cc \
   db/delta/delta_output_check.cc \
   db/delta/delta_picker.cc \
+  db/delta/delta_range_size.cc \
   db/delta/delta_read.cc \
   db/delta/delta_repair.cc \
   db/delta/delta_run_iterator.cc \
@@ -453,6 +454,7 @@ STRATA_TEST_MAIN = \
   db/delta/db_delta_overlapped_read_test.cc \
   db/delta/db_delta_path_test.cc \
   db/delta/db_delta_read_test.cc \
+  db/delta/db_delta_size_test.cc \
   db/delta/delta_ascending_lookup_test.cc \
   db/delta/delta_bucket_intake_test.cc \
   db/delta/delta_bucket_table_test.cc \
@@ -477,6 +479,7 @@ STRATA_TEST_MAIN = \
   db/delta/delta_merge_pass_test.cc \
   db/delta/delta_output_check_test.cc \
   db/delta/delta_picker_test.cc \
+  db/delta/delta_range_size_test.cc \
   db/delta/delta_read_test.cc \
   db/delta/delta_store_iterator_test.cc \
   db/delta/delta_table_factory_test.cc \

@@ -327,13 +327,13 @@ DeltaFileReader::NewRangeAnchorIterator(SequenceNumber read_seq) const {
 }
 
 uint64_t DeltaFileReader::ApproximateOffsetOf(const ReadOptions& read_options,
-                                              const Slice& user_key) const {
+                                              const Slice& user_key,
+                                              TableReaderCaller caller) const {
   if (description_.num_entries == 0) {
     return 0;  // the table would guess
   }
   const InternalKey key(user_key, kMaxSequenceNumber, kValueTypeForSeek);
-  return table_->ApproximateOffsetOf(read_options, key.Encode(),
-                                     TableReaderCaller::kCompaction);
+  return table_->ApproximateOffsetOf(read_options, key.Encode(), caller);
 }
 
 Status DeltaFileReader::VerifyChecksum(const ReadOptions& read_options) const {

@@ -121,8 +121,9 @@ class DeltaFileReader {
   // Returns approximately how many bytes of the file precede the entries of the
   // key. Only differences of results are meaningful, with the granularity of a
   // block. Ranges do not count.
-  uint64_t ApproximateOffsetOf(const ReadOptions& read_options,
-                               const Slice& user_key) const;
+  uint64_t ApproximateOffsetOf(
+      const ReadOptions& read_options, const Slice& user_key,
+      TableReaderCaller caller = TableReaderCaller::kCompaction) const;
 
   // Verifies the checksums of all blocks.
   Status VerifyChecksum(const ReadOptions& read_options) const;

@@ -12,6 +12,7 @@
 #include "db/blob/blob_file_meta.h"
 #include "db/blob/blob_index.h"
 #include "db/column_family.h"
+#include "db/delta/delta_range_size.h"
 #include "db/delta/delta_read.h"
 #include "db/delta/delta_store_iterator.h"
 #include "db/delta/delta_version.h"
@@ -167,6 +168,17 @@ InternalIterator* VersionStrata::NewDeltaIterator(
   return new (memory) DeltaStoreIterator(
       *version_->storage_info()->delta(), *version_->cfd()->delta_store(),
       version_->cfd()->internal_comparator(), read_options, read_seq);
+}
+
+uint64_t VersionStrata::DeltaBytes(const SizeApproximationOptions& options,
+                                   const ReadOptions& read_options,
+                                   const Slice& start,
+                                   const Slice& limit) const {
+  assert(version_->storage_info()->delta() != nullptr);
+  assert(version_->cfd()->delta_store() != nullptr);
+  return DeltaRangeSize(*version_->storage_info()->delta(),
+                        *version_->cfd()->delta_store(), read_options)
+      .Bytes(start, limit, options.files_size_error_margin);
 }
 
 bool VersionStrata::KeepsBlobFile(const BlobFileMetaData& meta) const {

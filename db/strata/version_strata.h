@@ -5,6 +5,7 @@
 
 #include "db/merged_value/merged_value_generation.h"
 #include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 #include "rocksdb/types.h"
 #include "table/internal_iterator.h"
@@ -22,6 +23,7 @@ class PointRead;
 class Version;
 struct FdWithKeyRange;
 struct ReadOptions;
+struct SizeApproximationOptions;
 
 // What Strata adds to a Version, which has one as a member: its part of reads
 // in the address map and in delta files, and the generation of its merged
@@ -75,6 +77,13 @@ class VersionStrata {
   InternalIterator* NewDeltaIterator(const ReadOptions& read_options,
                                      SequenceNumber read_seq,
                                      Arena* arena) const;
+  // Returns about how many bytes of delta files the keys from `start` on and
+  // before `limit` take up, see DeltaRangeSize.
+  // start, limit: user keys.
+  // REQUIRES: there are delta files; DB mutex not held.
+  uint64_t DeltaBytes(const SizeApproximationOptions& options,
+                      const ReadOptions& read_options, const Slice& start,
+                      const Slice& limit) const;
 
   // ---- The rest.
 
