@@ -218,6 +218,7 @@ STRATA_LIB = \
   db/strata/db_strata_resume.cc \
   db/strata/db_strata_space.cc \
   db/strata/db_strata_wal_buffer.cc \
+  db/strata/db_strata_wal_use.cc \
   db/strata/db_strata_write_groups.cc \
   db/strata/delta_job_run.cc \
   db/strata/family_implicit_snapshots.cc \
@@ -236,6 +237,7 @@ STRATA_LIB = \
   db/table_cache_strata.cc \
   db/version_edit_handler_strata.cc \
   db/version_edit_strata.cc \
+  db/write_batch_strata.cc \
   db/write_path/wal_buffer.cc \
   db/write_path/wal_buffer_format.cc \
   db/write_path/wal_buffer_options.cc \
@@ -281,6 +283,7 @@ STRATA_LIB = \
   utilities/blob_db/blob_dump_tool_strata.cc \
   utilities/strata/field_update.cc \
   utilities/strata/unknown_merge_operator.cc \
+  utilities/transactions/commit_attempts.cc \
 
 STRATA_SHARED = \
   util/strata/foreign_headers_shared.cc \
@@ -576,6 +579,7 @@ STRATA_TEST_MAIN = \
   db/strata/snapshot_at_zero_test.cc \
   db/strata/spanning_key_test.cc \
   db/strata/transaction_validation_test.cc \
+  db/write_batch_strata_test.cc \
   db/write_path/db_wal_buffer_test.cc \
   db/write_path/wal_buffer_format_test.cc \
   db/write_path/wal_buffer_mark_test.cc \
@@ -631,6 +635,7 @@ STRATA_TEST_MAIN = \
   util/strata/sieve_table_test.cc \
   util/strata/strata_abi_test.cc \
   utilities/strata/field_update_test.cc \
+  utilities/transactions/commit_attempts_test.cc \
 
 STRATA_SEEDED = \
   test_util/strata/interposed_clock_test_util.cc \

@@ -57,12 +57,12 @@ struct MigratePathsProgress;
 // db_strata_delta_fold.cc, db_strata_delta_deletion.cc,
 // db_strata_delta_ingestion.cc,
 // db_strata_blob_checksums.cc, db_strata_delta_checksums.cc,
-// db_strata_wal_buffer.cc, db_strata_recovered_wals.cc, db_strata_resume.cc,
-// db_strata_quarantine.cc, db_strata_flush_order.cc, db_strata_paths.cc,
-// db_strata_path_migration.cc, db_strata_space.cc, db_strata_path_faults.cc,
-// db_strata_dropped_family.cc, db_strata_background_jobs.cc and
-// db_strata_write_groups.cc. The background jobs are classes of their own:
-// background_*.h.
+// db_strata_wal_buffer.cc, db_strata_recovered_wals.cc, db_strata_wal_use.cc,
+// db_strata_resume.cc, db_strata_quarantine.cc, db_strata_flush_order.cc,
+// db_strata_paths.cc, db_strata_path_migration.cc, db_strata_space.cc,
+// db_strata_path_faults.cc, db_strata_dropped_family.cc,
+// db_strata_background_jobs.cc and db_strata_write_groups.cc. The background
+// jobs are classes of their own: background_*.h.
 //
 // Thread-safety. "mutex" is DBImpl's. A declaration says whether its function
 // is called with the mutex held, and whether it may release it meanwhile:
@@ -386,6 +386,15 @@ class DBStrata {
   // have_unflushed: memtables have data of them.
   Status SyncRecoveredWals(const std::vector<uint64_t>& wal_numbers,
                            bool have_unflushed);
+
+  // ---- WALs that a replay would read.
+
+  enum class WalUse { kAllFamilies, kSomeFamilies, kNoFamily };
+  // Returns which column families a replay of the WAL would insert entries
+  // into. The others skip it: their log numbers say that they have flushed what
+  // it has. (A column family without entries skips it as soon as there is a
+  // newer WAL; the MANIFEST may say so later.) Not held.
+  WalUse FindWalUse(uint64_t wal_number);
 
   // ---- Combined write groups (WriteGroupCombiner).
 

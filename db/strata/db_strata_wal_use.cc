@@ -1,0 +1,32 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// Which column families a replay of WALs would concern.
+
+#include "db/column_family.h"
+#include "db/strata/db_strata.h"
+#include "db/version_set.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+DBStrata::WalUse DBStrata::FindWalUse(uint64_t wal_number) {
+  bool is_used = false;
+  bool is_skipped = false;
+  InstrumentedMutexLock lock(&db_->mutex_);
+  for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
+    if (cfd->IsDropped() || !cfd->initialized()) {
+      continue;
+    }
+    if (cfd->GetLogNumber() > wal_number) {
+      is_skipped = true;
+    } else {
+      is_used = true;
+    }
+  }
+  if (is_used) {
+    return is_skipped ? WalUse::kSomeFamilies : WalUse::kAllFamilies;
+  }
+  return WalUse::kNoFamily;
+}
+
+}  // namespace ROCKSDB_NAMESPACE
