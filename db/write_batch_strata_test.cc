@@ -60,6 +60,15 @@ TEST_P(WriteBatchTruncationTest, Truncate) {
   }
 }
 
+TEST_P(WriteBatchTruncationTest, ClearRemovesMarks) {
+  const std::unique_ptr<WriteBatch> batch = NewBatch();
+  Mark(batch.get(), *NewBatch());
+  batch->Clear();
+  EXPECT_FALSE(batch->HasCommit());
+  EXPECT_TRUE(batch->GetWalTerminationPoint().is_cleared());
+  EXPECT_FALSE(WriteBatchInternal::IsLatestPersistentState(batch.get()));
+}
+
 INSTANTIATE_TEST_CASE_P(ProtectionBytes, WriteBatchTruncationTest,
                         testing::Values(0, 8));
 

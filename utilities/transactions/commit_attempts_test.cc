@@ -277,6 +277,26 @@ TEST_P(CommitAttemptsPolicyTest, RollbackAfterARecovery) {
   }
 }
 
+// The object is used again for a transaction without a commit-time batch, which
+// does not replace the last state by an empty one.
+TEST_P(CommitAttemptsPolicyTest, StateOutlivesTheNextUseOfTheObject) {
+  txn_options_.use_only_the_last_commit_time_batch_for_recovery = true;
+  OpenWithParams();
+  PrepareValue();
+  ASSERT_OK(txn_->GetCommitTimeWriteBatch()->Put("state", "1"));
+  ASSERT_OK(txn_->Commit());
+  ASSERT_EQ(txn_.get(),
+            db_->BeginTransaction(write_options_, txn_options_, txn_.get()));
+  ASSERT_OK(txn_->SetName("another"));
+  ASSERT_OK(txn_->Put(handles_[0], "key", "new"));
+  ASSERT_OK(txn_->Prepare());
+  ASSERT_OK(txn_->Commit());
+  FlushAll();
+  EXPECT_EQ("1", Get(handles_[0], "state"));
+  Restart();
+  EXPECT_EQ("1", Get(handles_[0], "state"));
+}
+
 INSTANTIATE_TEST_CASE_P(Policies, CommitAttemptsPolicyTest,
                         testing::Combine(testing::Values(WRITE_COMMITTED,
                                                          WRITE_PREPARED,
