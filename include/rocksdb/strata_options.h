@@ -543,8 +543,8 @@ struct StrataColumnFamilyOptions {
   //
   // Default: UINT64_MAX, which stands for a 32nd of the block cache's capacity
   // when the column family is opened or the option changes, or 0 if that is
-  // below the 256 KiB that it is charged in; 4 MiB without a block cache; 0 with
-  // enable_merged_value_cache, which would serve almost all of its hits.
+  // below the 256 KiB that it is charged in; 4 MiB without a block cache; 0
+  // with enable_merged_value_cache, which would serve almost all its hits.
   //
   // Dynamically changeable through the SetOptions() API
   uint64_t delta_cache_size = UINT64_MAX;
