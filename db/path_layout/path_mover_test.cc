@@ -59,6 +59,39 @@ class LostAnswerFS : public FileSystemWrapper {
   }
 };
 
+// A file system in a network whose server makes a hard link late: the client
+// has given up waiting, and has been told that there is no such file to delete.
+class LateLinkFS : public FileSystemWrapper {
+ public:
+  explicit LateLinkFS(const std::shared_ptr<FileSystem>& target)
+      : FileSystemWrapper(target) {}
+  const char* Name() const override { return "LateLinkFS"; }
+  IOStatus LinkFile(const std::string& from, const std::string& to,
+                    const IOOptions& /*options*/,
+                    IODebugContext* /*dbg*/) override {
+    from_ = from;
+    to_ = to;
+    return IOStatus::IOError("timed out");
+  }
+  IOStatus DeleteFile(const std::string& name, const IOOptions& options,
+                      IODebugContext* dbg) override {
+    const IOStatus s = target()->DeleteFile(name, options, dbg);
+    if (!to_.empty() && name == to_) {
+      EXPECT_OK(target()->LinkFile(from_, to_, options, dbg));
+      to_.clear();
+      ++num_links_;
+    }
+    return s;
+  }
+  int num_links() const { return num_links_; }
+
+ private:
+  // The link that is still to be made; empty: none.
+  std::string from_;
+  std::string to_;
+  int num_links_ = 0;
+};
+
 }  // namespace
 
 // Two column families on the paths 0 and 1. All files of the first one, SST and
@@ -437,13 +470,42 @@ TEST_F(PathMoverTest, LinksOnOneDevice) {
   CheckMoved(Dir(1), Dir(2));
 }
 
-// The copy must not be written to a name that leads to its source.
 TEST_F(PathMoverTest, LinkThatWasMadeDespiteAnError) {
   is_one_device_ = true;
   MakeDB();
   const size_t num_files = OnPath(Dir(1)).size();
   LostAnswerFS fs(fs_);
   ASSERT_OK(Move({{Dir(1), Dir(2)}}, &fs));
+  EXPECT_EQ(summary_.copied_files, num_files);
+  CheckMoved(Dir(1), Dir(2));
+}
+
+// A refusal deletes the mark. Without it, the next attempt would take the link
+// for a file of another database.
+TEST_F(PathMoverTest, RefusalLeavesNoLinkThatWasMadeDespiteAnError) {
+  is_one_device_ = true;
+  MakeDB();
+  const std::vector<PathMoveRequest> requests = {{Dir(1), Dir(2)}};
+  const auto lost_answer = std::make_shared<LostAnswerFS>(fs_);
+  // The files are to be copied, and there is no space.
+  FullDeviceFS full(lost_answer, 0);
+  const Status s = Move(requests, &full);
+  EXPECT_TRUE(s.IsNoSpace()) << s.ToString();
+  ExpectRefusal(s, "only 0 bytes are free");
+  // It was deleted because it was empty.
+  EXPECT_FALSE(Exists(Dir(2)));
+  ASSERT_OK(Move(requests, lost_answer.get()));
+  CheckMoved(Dir(1), Dir(2));
+}
+
+// The copy must not be written to a name that leads to its source.
+TEST_F(PathMoverTest, LinkThatIsMadeLate) {
+  is_one_device_ = true;
+  MakeDB();
+  const size_t num_files = OnPath(Dir(1)).size();
+  LateLinkFS fs(fs_);
+  ASSERT_OK(Move({{Dir(1), Dir(2)}}, &fs));
+  EXPECT_EQ(fs.num_links(), 1);
   EXPECT_EQ(summary_.copied_files, num_files);
   CheckMoved(Dir(1), Dir(2));
 }
@@ -566,6 +628,47 @@ TEST_F(PathMoverTest, FilesOfAFamilyWithoutKnownPathsAreNotLeft) {
                 "is a file of column family cf1, for which no paths are known");
   EXPECT_FALSE(Exists(Dir(2)));
   given_[NameOf(1)] = options_[1].cf_paths;
+  ASSERT_OK(Move(requests));
+  given_[NameOf(1)][0].path = Dir(2);
+  CheckMoved(Dir(1), Dir(2));
+}
+
+// The first attempt has deleted an old file of the default family, whose new
+// path is in the OPTIONS file. The user still gives the old path of the second
+// family, all of whose files are in it.
+TEST_F(PathMoverTest, HintKnowsDeletedFilesOfFamiliesWithNewPaths) {
+  std::vector<Options> options = MakeOptions();
+  options[1] = FeatureOptions(kBlobs, "a", 1, {}, {});
+  options[1].cf_paths[0].path = Dir(1);
+  const std::vector<PathMoveRequest> requests = {{Dir(1), Dir(2)}};
+  const std::string kHint = "All files are still in the old paths";
+  size_t num_files = 0;
+  std::string text;
+  int steps = 0;
+  // The move fails when the first old file is deleted. The files are deleted by
+  // increasing number, and those of the default family were written first.
+  do {
+    ASSERT_LT(steps, 300);
+    MakeDB(options);
+    given_[NameOf(1)] = options[1].cf_paths;
+    num_files = OnPath(Dir(1)).size();
+    fs_->FailAfter(steps++);
+    text = Move(requests).ToString();
+    fs_->FailAfter(-1);
+  } while (OnPath(Dir(1)).size() == num_files);
+  ASSERT_EQ(OnPath(Dir(1)).size(), num_files - 1);
+  EXPECT_EQ(text.find(kHint), std::string::npos) << text;
+  // The second attempt fails before it deletes a file.
+  fs_->FailAfter(0);
+  text = Move(requests).ToString();
+  EXPECT_TRUE(fs_->HasFailed());
+  fs_->FailAfter(-1);
+  EXPECT_EQ(stored_[NameOf(0)][1].path, Dir(2));
+  EXPECT_EQ(OnPath(Dir(1)).size(), num_files - 1);
+  EXPECT_NE(text.find("unfinished: run the same command again"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find(kHint), std::string::npos) << text;
   ASSERT_OK(Move(requests));
   given_[NameOf(1)][0].path = Dir(2);
   CheckMoved(Dir(1), Dir(2));
