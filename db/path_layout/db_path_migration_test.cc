@@ -182,8 +182,9 @@ class DBPathMigrationTest : public PathTestBase {
 
   void CheckMoves(Values values, CompactionStyle style);
   // Checks that a call waits for a flush that began before it.
+  // point: where the flush is held; it does not hold the DB mutex there.
   // has_ingestion: an ingestion stays prepared meanwhile.
-  void CheckWaitsForFlush(bool has_ingestion);
+  void CheckWaitsForFlush(const std::string& point, bool has_ingestion);
   static void CheckSays(const Status& s, const std::string& text) {
     EXPECT_NE(s.ToString().find(text), std::string::npos) << s.ToString();
   }
@@ -335,6 +336,44 @@ TEST_F(DBPathMigrationTest, LeavesFilesThatLieWhereTheyBelong) {
   ASSERT_OK(VerifyData());
 }
 
+// All blob files to which misplaced SST files refer count, with the bytes that
+// are moved.
+TEST_F(DBPathMigrationTest, BlobFilesCountWithTheirLiveBytes) {
+  OpenNew({MigrationOptions("a", {0}, {0})});
+  ASSERT_NO_FATAL_FAILURE(PutRange(0, 0, 300, 1));
+  ASSERT_OK(db_->Flush(FlushOptions(), Handle(0)));
+  ASSERT_NO_FATAL_FAILURE(PutRange(0, 200, 300, 2));
+  ASSERT_OK(db_->Flush(FlushOptions(), Handle(0)));
+  // A third of the older blob file becomes garbage.
+  ASSERT_OK(
+      db_->CompactRange(CompactRangeOptions(), Handle(0), nullptr, nullptr));
+  ColumnFamilyMetaData metadata;
+  db_->GetColumnFamilyMetaData(Handle(0), &metadata);
+  ASSERT_EQ(2u, metadata.blob_files.size());
+  uint64_t live_bytes = 0;
+  uint64_t garbage_count = 0;
+  for (const BlobMetaData& file : metadata.blob_files) {
+    EXPECT_LT(file.garbage_blob_count, file.total_blob_count);
+    live_bytes += file.blob_file_size - file.garbage_blob_bytes;
+    garbage_count += file.garbage_blob_count;
+  }
+  ASSERT_EQ(100u, garbage_count);
+  ASSERT_EQ(0, MisplacedBytes());
+  // The SST files lie where they belong.
+  ASSERT_OK(db_->SetOptions(Handle(0), {{"level_blob_path_ids", "1"}}));
+  EXPECT_EQ(live_bytes, MisplacedBytes());
+  EXPECT_EQ(live_bytes,
+            MapValue(DB::Properties::kPathStats, "path0.misplaced-bytes"));
+  EXPECT_EQ(2, MapValue(DB::Properties::kPathStats, "path0.misplaced-files"));
+  MigratePathsProgress progress;
+  ASSERT_OK(Migrate(0, MigratePathsOptions(), &progress));
+  EXPECT_EQ(live_bytes, progress.bytes_at_start);
+  EXPECT_EQ(2, progress.files_at_start);
+  EXPECT_EQ(live_bytes, progress.bytes_moved);
+  EXPECT_EQ(0, MisplacedBytes());
+  ASSERT_OK(VerifyData());
+}
+
 TEST_F(DBPathMigrationTest, CanceledBetweenJobs) {
   Options options = MigrationOptions("a", {0}, {0}, Values::kInline);
   OpenNew({options});
@@ -467,9 +506,11 @@ TEST_F(DBPathMigrationTest, WritesGoOn) {
   ASSERT_NO_FATAL_FAILURE(CheckPlacement(0, options));
 }
 
-void DBPathMigrationTest::CheckWaitsForFlush(bool has_ingestion) {
+void DBPathMigrationTest::CheckWaitsForFlush(const std::string& point,
+                                             bool has_ingestion) {
   Options options = MigrationOptions("a", {0}, {0});
-  OpenNew({options});
+  // A flush syncs WALs only if there is another column family.
+  OpenNew({options, MigrationOptions("b", {0}, {0})});
   ASSERT_NO_FATAL_FAILURE(Fill(0));
   std::unique_ptr<FileIngestionHandle> ingestion;
   if (has_ingestion) {
@@ -485,7 +526,7 @@ void DBPathMigrationTest::CheckWaitsForFlush(bool has_ingestion) {
   }
   ASSERT_NO_FATAL_FAILURE(PutRange(0, 600, 620));
   {
-    HeldPoint flush("FlushJob::WriteLevel0Table:num_memtables");
+    HeldPoint flush(point);
     FlushOptions flush_options;
     flush_options.wait = false;
     ASSERT_OK(db_->Flush(flush_options, Handle(0)));
@@ -516,12 +557,23 @@ void DBPathMigrationTest::CheckWaitsForFlush(bool has_ingestion) {
 
 // A flush that began before the layout was set adds its file afterwards.
 TEST_F(DBPathMigrationTest, WaitsForJobsOfTheFormerLayout) {
-  ASSERT_NO_FATAL_FAILURE(CheckWaitsForFlush(/*has_ingestion=*/false));
+  ASSERT_NO_FATAL_FAILURE(
+      CheckWaitsForFlush("FlushJob::WriteLevel0Table:num_memtables",
+                         /*has_ingestion=*/false));
 }
 
 // The call waits for the flush, but not for an ingestion that was prepared.
 TEST_F(DBPathMigrationTest, WaitsForJobsBesideAPreparedIngestion) {
-  ASSERT_NO_FATAL_FAILURE(CheckWaitsForFlush(/*has_ingestion=*/true));
+  ASSERT_NO_FATAL_FAILURE(
+      CheckWaitsForFlush("FlushJob::WriteLevel0Table:num_memtables",
+                         /*has_ingestion=*/true));
+}
+
+// The flush has its options, but no file number yet: the next number when it
+// began is that of the OPTIONS file with the new layout.
+TEST_F(DBPathMigrationTest, WaitsForAFlushWithoutAFileNumber) {
+  ASSERT_NO_FATAL_FAILURE(CheckWaitsForFlush("DBImpl::SyncClosedWals:Start",
+                                             /*has_ingestion=*/false));
 }
 
 // While a compaction has all misplaced files, the call can be canceled.
