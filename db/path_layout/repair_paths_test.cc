@@ -518,7 +518,7 @@ TEST_F(RepairPathsTest, CrashDuringRepairLosesNothing) {
   // database, or with that of "cf1". It ends the process alone, or the power is
   // lost.
   for (int point = 0; point <= 2; ++point) {
-    for (const bool loses_power : {false, true}) {
+    for (const bool loses_power : {true, false}) {
       SCOPED_TRACE(std::to_string(point) + std::to_string(loses_power));
       int passed = 0;
       SyncPoint::GetInstance()->SetCallBack(

@@ -31,7 +31,7 @@ IOStatus WriteFile(FileSystem* fs, const std::string& name) {
   return s;
 }
 
-IOStatus SyncDirectory(FileSystem* fs, const std::string& directory) {
+IOStatus SyncProbedDirectory(FileSystem* fs, const std::string& directory) {
   std::unique_ptr<FSDirectory> opened;
   IOStatus s = fs->NewDirectory(directory, IOOptions(), &opened, nullptr);
   if (s.ok()) {
@@ -49,7 +49,7 @@ IOStatus PathProbe::Run(FileSystem* fs, const std::string& directory,
   const std::string name = TempFileName(directory, number);
   IOStatus s = WriteFile(fs, name);
   if (s.ok()) {
-    s = SyncDirectory(fs, directory);
+    s = SyncProbedDirectory(fs, directory);
   }
   IOStatus deleted = fs->DeleteFile(name, IOOptions(), nullptr);
   if (s.ok() && !deleted.IsPathNotFound() && !deleted.IsNotFound()) {
