@@ -389,12 +389,11 @@ class DBStrata {
 
   // ---- WALs that a replay would read.
 
-  enum class WalUse { kAllFamilies, kSomeFamilies, kNoFamily };
-  // Returns which column families a replay of the WAL would insert entries
-  // into. The others skip it: their log numbers say that they have flushed what
-  // it has. (A column family without entries skips it as soon as there is a
-  // newer WAL; the MANIFEST may say so later.) Not held.
-  WalUse FindWalUse(uint64_t wal_number);
+  // Returns true if a replay of the WAL would insert entries into a column
+  // family. The others skip it: their log numbers say that they have flushed
+  // what it has. (A column family without entries skips it as soon as there is
+  // a newer WAL; the MANIFEST may say so later.) Not held.
+  bool IsWalOfAFamily(uint64_t wal_number);
 
   // ---- Combined write groups (WriteGroupCombiner).
 

@@ -9,24 +9,17 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-DBStrata::WalUse DBStrata::FindWalUse(uint64_t wal_number) {
-  bool is_used = false;
-  bool is_skipped = false;
+bool DBStrata::IsWalOfAFamily(uint64_t wal_number) {
   InstrumentedMutexLock lock(&db_->mutex_);
   for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
     if (cfd->IsDropped() || !cfd->initialized()) {
       continue;
     }
-    if (cfd->GetLogNumber() > wal_number) {
-      is_skipped = true;
-    } else {
-      is_used = true;
+    if (cfd->GetLogNumber() <= wal_number) {
+      return true;
     }
   }
-  if (is_used) {
-    return is_skipped ? WalUse::kSomeFamilies : WalUse::kAllFamilies;
-  }
-  return WalUse::kNoFamily;
+  return false;
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -29,20 +29,18 @@ void CommitAttempts::Fail(WriteBatch* commit_time_batch) {
 
 Status CommitAttempts::PlanRepetition(DBImpl* db, const std::string& txn_name,
                                       bool* writes_whole) {
-  const DBStrata::WalUse use = db->strata()->FindWalUse(failed_wal_);
-  if (use == DBStrata::WalUse::kSomeFamilies) {
+  if (db->strata()->IsWalOfAFamily(failed_wal_)) {
     return Status::Aborted(
         "Transaction " + txn_name + ": an earlier Commit() failed in WAL #" +
         std::to_string(failed_wal_) +
-        ", which some column families have flushed and others have not. "
-        "Commit() can be tried again when all have flushed it");
+        ", which column families still need. Commit() can be tried again after "
+        "the recovery from the error, or after a flush of all column families");
   }
-  *writes_whole = use == DBStrata::WalUse::kNoFamily;
+  *writes_whole = true;
   ROCKS_LOG_INFO(db->immutable_db_options().info_log,
                  "Transaction %s: Commit() failed in WAL #%" PRIu64
-                 " before, now it writes %s",
-                 txn_name.c_str(), failed_wal_,
-                 *writes_whole ? "the whole transaction" : "the marker again");
+                 " before, now it writes the whole transaction",
+                 txn_name.c_str(), failed_wal_);
   return Status::OK();
 }
 

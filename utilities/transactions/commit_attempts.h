@@ -22,10 +22,12 @@
 // ignores a second one in a later WAL. The next attempt therefore writes the
 // whole transaction: a rollback marker, for the case that the first commit
 // marker is in no WAL, then the prepared section, and the commit marker. As
-// long as no column family skips that WAL, a second marker is right: the replay
-// applies the transaction at the first one. If only some of them skip it, the
-// attempt is refused. That takes an error after which writes go on without a
-// recovery, for example without DBOptions::paranoid_checks.
+// long as a column family does not skip that WAL, this would apply the
+// transaction twice there, and a second marker alone would be lost in the
+// others as soon as they skip the WAL. So the attempt is refused until all of
+// them skip it: the recovery is not over, or writes go on without one, for
+// example without DBOptions::paranoid_checks. Log numbers only grow, so what
+// was found is still true when the record is written.
 //
 // Not covered:
 // * If the process ends after such a recovery, and before the next Commit() or
@@ -74,9 +76,8 @@ class CommitAttempts {
   uint64_t* wal_used() { return &wal_used_; }
 
   // For write-committed transactions. Sets *writes_whole to whether the attempt
-  // has to write the whole transaction. Aborted: neither that nor the marker
-  // alone would be right. Takes the DB mutex if a failed attempt may be in a
-  // WAL, and costs one branch otherwise.
+  // has to write the whole transaction. Aborted: not yet. Takes the DB mutex if
+  // a failed attempt may be in a WAL, and costs one branch otherwise.
   // REQUIRES: Begin() was called, and the DB mutex is not held.
   Status Plan(DBImpl* db, const std::string& txn_name, bool* writes_whole) {
     if (LIKELY(failed_wal_ == 0)) {

@@ -406,6 +406,30 @@ TEST_F(CommitAttemptsTest, CommitWithoutARecovery) {
   OpenEmpty();
   PrepareIncrement();
   FailCommitInWal(HistoryFileOp::kSync, /*is_retryable=*/false);
+  const Status s = txn_->Commit();
+  ASSERT_TRUE(s.IsAborted()) << s.ToString();
+  for (ColumnFamilyHandle* handle : handles_) {
+    ASSERT_OK(db_->Put(write_options_, handle, "key", "value"));
+  }
+  FlushAll();
+  ASSERT_OK(txn_->Commit());
+  ExpectCounters(1);
+  Restart();
+  ExpectCounters(1);
+  ExpectNothingPrepared();
+}
+
+// A recovery that ends while the next attempt is being made does not matter.
+TEST_F(CommitAttemptsTest, CommitIsRefusedUntilTheRecoveryIsOver) {
+  write_options_.sync = true;
+  OpenEmpty();
+  PrepareIncrement();
+  FailCommitInWal(HistoryFileOp::kSync, /*is_retryable=*/true);
+  const Status s = txn_->Commit();
+  ASSERT_TRUE(s.IsAborted()) << s.ToString();
+  EXPECT_NE(std::string::npos, s.ToString().find("after the recovery"))
+      << s.ToString();
+  ASSERT_OK(db_->Resume());
   ASSERT_OK(txn_->Commit());
   ExpectCounters(1);
   Restart();
