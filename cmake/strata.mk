@@ -242,6 +242,7 @@ STRATA_LIB = \
   db/write_path/wal_buffer_format.cc \
   db/write_path/wal_buffer_options.cc \
   db/write_path/wal_buffer_recovery.cc \
+  db/write_path/wal_position.cc \
   db/write_path/write_group_combiner.cc \
   file/sst_file_manager_impl_strata.cc \
   file/strata/checked_file_copy.cc \
@@ -254,6 +255,7 @@ STRATA_LIB = \
   file/strata/space_recovery.cc \
   file/strata/space_reservations.cc \
   file/strata/undeleted_files.cc \
+  file/strata/writable_file_cut.cc \
   options/strata/address_map_options.cc \
   options/strata/delta_options.cc \
   options/strata/merged_value_options.cc \
@@ -581,9 +583,11 @@ STRATA_TEST_MAIN = \
   db/strata/transaction_validation_test.cc \
   db/write_batch_strata_test.cc \
   db/write_path/db_wal_buffer_test.cc \
+  db/write_path/db_wal_cut_test.cc \
   db/write_path/wal_buffer_format_test.cc \
   db/write_path/wal_buffer_mark_test.cc \
   db/write_path/wal_buffer_test.cc \
+  db/write_path/wal_position_test.cc \
   db/write_path/write_group_combiner_test.cc \
   file/strata/checked_file_copy_test.cc \
   file/strata/earlier_write_error_test.cc \

@@ -377,6 +377,31 @@ class DBStrata {
   Status CompleteWalSizes(VectorWalPtr* files);
   WalBuffer* wal_buffer() const { return wal_buffer_.get(); }
 
+  // ---- Write groups that fail. What they have added to the WAL is taken back
+  // if there is a WAL buffer: the recovery from the error would write the
+  // buffer to the WAL, and complete them. These do nothing without a buffer.
+
+  // Returns where a group that is about to be written to the WAL will begin.
+  // REQUIRES: no other thread can append to the WAL. Any.
+  WalPosition WalPositionOf(const log::Writer& wal) const {
+    return wal_buffer_ == nullptr ? WalPosition() : wal.GetPosition();
+  }
+  // Takes a group back from the newest WAL, before others can append to that.
+  // Not held.
+  void TakeBackGroup(const WalPosition& begin);
+  // Takes a group back from the newest WAL if it could not be written, or notes
+  // in *group where it ends. Any. REQUIRES: DBImpl::wal_write_mutex_ is held
+  void EndGroup(const IOStatus& s, WalExtent* group) {
+    if (wal_buffer_ != nullptr) {
+      EndBufferedGroup(s, group);
+    }
+  }
+  // Takes a group back whose sync has failed. With two write queues, others may
+  // have appended behind it meanwhile. Then it has to stay, and the error is
+  // made fatal: no newer WAL may follow it. Not held.
+  // REQUIRES: the group's leader is still at the head of its queue
+  void TakeBackUnsyncedGroup(const WalExtent& group);
+
   // ---- Recovered WALs.
 
   // Makes WALs durable that the open has read and that the next open needs, as
@@ -657,6 +682,10 @@ class DBStrata {
   // Returns the numbers of files that no job may delete, as it is not known
   // whether the MANIFEST names them. Held.
   std::unordered_set<uint64_t> QuarantinedFiles() const;
+  // Cuts the newest WAL back. REQUIRES: DBImpl::wal_write_mutex_ is held
+  void CutWalBack(const WalPosition& position);
+  void EndBufferedGroup(const IOStatus& s, WalExtent* group);
+
   // Makes the current state the beginning of a new MANIFEST. Released.
   Status RollManifest(Env::IOActivity activity);
   // The same, and schedules the jobs that waited for the edit. Released.

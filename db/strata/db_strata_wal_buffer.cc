@@ -2,6 +2,7 @@
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
 #include <cassert>
+#include <cinttypes>
 #include <memory>
 #include <string>
 #include <utility>
@@ -173,6 +174,63 @@ Status DBStrata::WriteOutWalBuffer(const WriteOptions& write_options) {
                     "WAL buffer write error %s", s.ToString().c_str());
   }
   return s;
+}
+
+void DBStrata::CutWalBack(const WalPosition& position) {
+  db_->wal_write_mutex_.AssertHeld();
+  DBImpl::LogWriterNumber& wal = db_->logs_.back();
+  if (wal.writer->file()->use_direct_io()) {
+    return;  // no byte goes through the buffer
+  }
+  wal.LimitPreSyncSize(position.offset);
+  const IOStatus s = wal.writer->CutBack(WriteOptions(), position);
+  if (!s.ok()) {
+    // The buffer tries it again before the WAL gets anything more, or a newer
+    // WAL takes its place.
+    ROCKS_LOG_ERROR(db_->immutable_db_options_.info_log,
+                    "WAL #%" PRIu64 " was not cut back to %" PRIu64
+                    " bytes after a failed write: %s",
+                    wal.number, position.offset, s.ToString().c_str());
+  }
+}
+
+void DBStrata::TakeBackGroup(const WalPosition& begin) {
+  if (wal_buffer_ != nullptr) {
+    InstrumentedMutexLock lock(&db_->wal_write_mutex_);
+    CutWalBack(begin);
+  }
+}
+
+void DBStrata::EndBufferedGroup(const IOStatus& s, WalExtent* group) {
+  if (!s.ok()) {
+    CutWalBack(group->begin);
+  } else {
+    const DBImpl::LogWriterNumber& wal = db_->logs_.back();
+    group->wal_number = wal.number;
+    group->end = wal.writer->file()->GetFileSize();
+  }
+}
+
+void DBStrata::TakeBackUnsyncedGroup(const WalExtent& group) {
+  if (wal_buffer_ == nullptr) {
+    return;
+  }
+  {
+    InstrumentedMutexLock lock(&db_->wal_write_mutex_);
+    const DBImpl::LogWriterNumber& wal = db_->logs_.back();
+    if (wal.number == group.wal_number &&
+        wal.writer->file()->GetFileSize() == group.end) {
+      CutWalBack(group.begin);
+      return;
+    }
+  }
+  InstrumentedMutexLock lock(&db_->mutex_);
+  db_->error_handler_.SetBGError(
+      Status::IOError(
+          LogFileName(db_->immutable_db_options_.GetWalDir(), group.wal_number),
+          "has a write at offset " + std::to_string(group.begin.offset) +
+              " that has failed, and others behind it: close and open the DB"),
+      BackgroundErrorReason::kMemTable);
 }
 
 Status DBStrata::CompleteWalSizes(VectorWalPtr* files) {

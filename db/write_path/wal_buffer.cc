@@ -4,6 +4,7 @@
 #include "db/write_path/wal_buffer.h"
 
 #include <cassert>
+#include <cinttypes>
 #include <cstring>
 #include <utility>
 
@@ -45,6 +46,10 @@ class WalBuffer::File final : public FSWritableFileOwnerWrapper {
   }
   IOStatus Truncate(uint64_t size, const IOOptions& options,
                     IODebugContext* dbg) override {
+    if (size <= size_) {
+      return buffer_->Cut(this, size, options, dbg);
+    }
+    // Direct I/O has written bytes that this object has not counted.
     IOStatus s = buffer_->WriteOut(this, options, dbg);
     if (s.ok()) {
       s = target()->Truncate(size, options, dbg);
@@ -69,10 +74,13 @@ class WalBuffer::File final : public FSWritableFileOwnerWrapper {
     }
     return close_s;
   }
-  // Does nothing: bytes are flushed when the buffer writes them to the file.
-  IOStatus Flush(const IOOptions& /*options*/,
-                 IODebugContext* /*dbg*/) override {
-    return IOStatus::OK();
+  // Flushes nothing: that is done when the buffer writes bytes to the file. But
+  // a new WAL is begun after a successful call, and bytes that were dropped
+  // must be gone by then.
+  IOStatus Flush(const IOOptions& options, IODebugContext* dbg) override {
+    return buffer_->cut_file_.load(std::memory_order_relaxed) == this
+               ? buffer_->FinishCut(this, options, dbg)
+               : IOStatus::OK();
   }
   IOStatus Sync(const IOOptions& options, IODebugContext* dbg) override {
     const IOStatus s = buffer_->WriteOut(this, options, dbg);
@@ -132,7 +140,7 @@ class WalBuffer::File final : public FSWritableFileOwnerWrapper {
   // Whether the bytes in the buffer were appended with a checksum.
   bool has_checksum_ = false;
   // Set after a failed write that bypassed the buffer: the file's contents are
-  // unknown, so all later appends bypass the buffer.
+  // unknown, so all later appends bypass the buffer, until it is truncated.
   bool does_without_ = false;
 
  private:
@@ -249,6 +257,12 @@ IOStatus WalBuffer::AppendLocked(File* file, const Slice& data,
                                  const IOOptions& options, bool has_checksum,
                                  IODebugContext* dbg) {
   mutex_.AssertHeld();
+  if (cut_file_.load(std::memory_order_relaxed) != nullptr) {
+    const IOStatus s = FinishCutLocked(options, dbg);
+    if (!s.ok()) {
+      return s;
+    }
+  }
   if (owner_ != file) {
     // Bytes of an older WAL are written out before anything is appended to a
     // newer one.
@@ -293,11 +307,99 @@ IOStatus WalBuffer::WriteAndStart(File* file, const Slice& data,
 IOStatus WalBuffer::WriteOut(File* file, const IOOptions& options,
                              IODebugContext* dbg) {
   MutexLock lock(&mutex_);
-  return owner_ == file ? WriteOutLocked(options, dbg) : IOStatus::OK();
+  if (owner_ == file) {
+    return WriteOutLocked(options, dbg);
+  }
+  return cut_file_ == file ? FinishCutLocked(options, dbg) : IOStatus::OK();
+}
+
+IOStatus WalBuffer::Cut(File* file, uint64_t size, const IOOptions& options,
+                        IODebugContext* dbg) {
+  MutexLock lock(&mutex_);
+  if (cut_file_ != file) {
+    // This file has got nothing since that one was to be truncated.
+    const IOStatus s = FinishCutLocked(options, dbg);
+    if (!s.ok()) {
+      return s;
+    }
+  }
+  Drop(file, size);
+  return FinishCutLocked(options, dbg);
+}
+
+void WalBuffer::Drop(File* file, uint64_t size) {
+  mutex_.AssertHeld();
+  assert(size <= file->size_);
+  const bool is_owner = owner_ == file;
+  // A failed write of the buffer may have written any of its bytes.
+  const bool is_in_file = file->does_without_ || file->written_ > size ||
+                          (is_owner && has_failed_ && file->size_ > size);
+  // The buffer keeps all bytes from its offset on that are not dropped, so the
+  // file does not need them.
+  const bool is_from_buffer = is_owner && format_.offset() <= size;
+  if (is_from_buffer) {
+    format_.Cut(static_cast<size_t>(size - format_.offset()));
+  } else if (is_owner) {
+    format_.Cut(0);
+    owner_ = nullptr;
+    has_failed_ = false;
+  }
+  file->size_.store(size, std::memory_order_relaxed);
+  if (is_in_file) {
+    assert(cut_file_ == nullptr || cut_file_ == file);
+    cut_file_ = file;
+    cut_to_ = is_from_buffer ? format_.offset() : size;
+  }
+}
+
+IOStatus WalBuffer::FinishCut(File* file, const IOOptions& options,
+                              IODebugContext* dbg) {
+  MutexLock lock(&mutex_);
+  return cut_file_ == file ? FinishCutLocked(options, dbg) : IOStatus::OK();
+}
+
+IOStatus WalBuffer::FinishCutLocked(const IOOptions& options,
+                                    IODebugContext* dbg) {
+  mutex_.AssertHeld();
+  File* const file = cut_file_;
+  if (file == nullptr) {
+    return IOStatus::OK();
+  }
+  IOStatus s = file->target()->Truncate(cut_to_, options, dbg);
+  if (s.ok()) {
+    // Dropped bytes that were synced must not come back after a loss of power.
+    s = file->target()->Sync(options, dbg);
+  }
+  if (!s.ok()) {
+    ROCKS_LOG_ERROR(info_log_,
+                    "WAL buffer %s: %s may have bytes of a failed write behind "
+                    "offset %" PRIu64 " and could not be truncated: %s",
+                    fname_.c_str(), file->fname().c_str(), cut_to_,
+                    s.ToString().c_str());
+    return s;
+  }
+  ROCKS_LOG_INFO(info_log_,
+                 "WAL buffer %s: %s was truncated to %" PRIu64
+                 " bytes after a failed write",
+                 fname_.c_str(), file->fname().c_str(), cut_to_);
+  file->written_ = cut_to_;
+  file->does_without_ = false;
+  if (owner_ == file) {
+    has_failed_ = false;
+  }
+  cut_file_ = nullptr;
+  return s;
 }
 
 void WalBuffer::Forget(File* file) {
   MutexLock lock(&mutex_);
+  if (cut_file_ == file) {
+    ROCKS_LOG_WARN(info_log_,
+                   "WAL buffer %s: %s may keep bytes of a failed write behind "
+                   "offset %" PRIu64,
+                   fname_.c_str(), file->fname().c_str(), cut_to_);
+    cut_file_ = nullptr;
+  }
   if (owner_ != file) {
     return;
   }
@@ -318,14 +420,14 @@ void WalBuffer::Forget(File* file) {
 IOStatus WalBuffer::WriteOutLocked(const IOOptions& options,
                                    IODebugContext* dbg) {
   mutex_.AssertHeld();
-  if (format_.bytes().empty()) {
-    return IOStatus::OK();
+  IOStatus s = FinishCutLocked(options, dbg);
+  if (!s.ok() || format_.bytes().empty()) {
+    return s;
   }
   if (is_stuck_) {
     return WriteOutStuck(options);
   }
   assert(owner_ != nullptr);
-  IOStatus s;
   size_t written = 0;
   if (has_failed_) {
     s = FindWritten(options, dbg, &written);

@@ -36,6 +36,10 @@ class Logger;
 // 3. All bytes of older WALs are in their files. If they could not be written
 //    there, the buffer keeps them for a later attempt, or for the next open of
 //    the DB, and newer WALs are written without the buffer.
+// 4. Bytes that FSWritableFile::Truncate() drops never come back. If the file
+//    of the WAL has some of them and could not be truncated, no WAL gets a
+//    byte, and FSWritableFile::Flush() of that file fails, until it is
+//    truncated; each of these calls tries it again.
 //
 // Thread-safe.
 // REQUIRES: outlives the files that Wrap() returns.
@@ -82,6 +86,14 @@ class WalBuffer {
   // Writes the bytes of `file` that are in the buffer. If this returns OK, the
   // buffer has no bytes of the file.
   IOStatus WriteOut(File* file, const IOOptions& options, IODebugContext* dbg);
+  // Drops the bytes of `file` behind `size` from the buffer and from the file
+  // itself. If this fails, only the file still has some of them, and
+  // FinishCut() is left.
+  // REQUIRES: size <= file->size_
+  IOStatus Cut(File* file, uint64_t size, const IOOptions& options,
+               IODebugContext* dbg);
+  // Completes a Cut() of `file` that has failed; does nothing if there is none.
+  IOStatus FinishCut(File* file, const IOOptions& options, IODebugContext* dbg);
   // Detaches the buffer from `file`, to which nothing can be written after
   // this.
   void Forget(File* file);
@@ -96,6 +108,13 @@ class WalBuffer {
                          IODebugContext* dbg);
   // REQUIRES: mutex_ is held
   IOStatus WriteOutLocked(const IOOptions& options, IODebugContext* dbg);
+  // Drops bytes from the buffer, and notes how far the file has to be truncated
+  // if it may have some of them.
+  // REQUIRES: mutex_ is held, no other file is to be truncated
+  void Drop(File* file, uint64_t size);
+  // Truncates the file that Drop() has noted, if there is one.
+  // REQUIRES: mutex_ is held
+  IOStatus FinishCutLocked(const IOOptions& options, IODebugContext* dbg);
   // Finds how many of the buffer's bytes are in the owner's file after a failed
   // write.
   IOStatus FindWritten(const IOOptions& options, IODebugContext* dbg,
@@ -122,6 +141,11 @@ class WalBuffer {
   // The buffer has bytes of a file that was closed or destroyed before they
   // could be written. Nothing is added to them.
   bool is_stuck_ = false;
+  // The file that has to be truncated to cut_to_ bytes before anything else is
+  // done with WALs; nullptr if there is none. Also read without mutex_, by
+  // threads that need to see only what they have written.
+  std::atomic<File*> cut_file_{nullptr};
+  uint64_t cut_to_ = 0;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -143,6 +143,13 @@ void WalBufferFormat::Append(const Slice& data) {
   WriteState();
 }
 
+void WalBufferFormat::Cut(size_t size) {
+  assert(size <= bytes_size_);
+  bytes_size_ = size;
+  bytes_crc_ = crc32c::Value(memory_ + kHeaderSize, size);
+  WriteState();
+}
+
 void WalBufferFormat::WriteHeader(uint32_t previous_size,
                                   uint32_t previous_crc) {
   // The state says that the buffer is empty, so an incomplete header is never

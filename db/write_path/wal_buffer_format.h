@@ -66,6 +66,9 @@ class WalBufferFormat {
   // Appends to the bytes in the buffer.
   // REQUIRES: data.size() <= room(), Start() was called
   void Append(const Slice& data);
+  // Drops the bytes in the buffer behind the first `size`.
+  // REQUIRES: size <= bytes().size()
+  void Cut(size_t size);
 
   size_t room() const { return size_ - kHeaderSize - bytes_size_; }
   Slice bytes() const { return Slice(memory_ + kHeaderSize, bytes_size_); }

@@ -115,6 +115,41 @@ TEST_F(WalBufferFormatTest, ParseReturnsTheAppendedBytes) {
   ASSERT_EQ(crc32c::Value(end.data(), end.size()), contents_.previous_crc);
 }
 
+TEST_F(WalBufferFormatTest, CutLeavesTheFirstBytes) {
+  WalBufferFormat format(memory(), kSize);
+  format.Start(7, 1000, "before");
+  format.Append("first");
+  const std::string first = File();
+  format.Append("second");
+  format.Cut(11);
+  ASSERT_EQ("firstsecond", Left());
+  format.Cut(7);
+  ASSERT_EQ("firstse", Left());
+  ASSERT_EQ("firstse", format.bytes());
+  ASSERT_EQ(kSize - WalBufferFormat::kHeaderSize - 7, format.room());
+  format.Append("third");
+  ASSERT_EQ("firstsethird", Left());
+  ASSERT_EQ(7, contents_.wal_number);
+  ASSERT_EQ(1000, contents_.offset);
+  ASSERT_EQ(6, contents_.previous_size);
+  // The header and the state are as if the other bytes had never been there.
+  format.Cut(5);
+  ASSERT_EQ("first", Left());
+  ASSERT_EQ(first.substr(0, WalBufferFormat::kHeaderSize + 5),
+            File().substr(0, WalBufferFormat::kHeaderSize + 5));
+  format.Cut(0);
+  ASSERT_EQ("", Left());
+  format.Append("new");
+  ASSERT_EQ("new", Left());
+  ASSERT_EQ(1000, contents_.offset);
+  format.Advance();
+  format.Append("x");
+  ASSERT_EQ("x", Left());
+  ASSERT_EQ(1003, contents_.offset);
+  ASSERT_EQ(3, contents_.previous_size);
+  ASSERT_EQ(crc32c::Value("new", 3), contents_.previous_crc);
+}
+
 // A process that ends in the middle of an append leaves the bytes before. Here
 // it ends because the bytes that it appends belong to a page that it may not
 // write.

@@ -68,6 +68,11 @@ class AppendingFS final : public FileSystemWrapper {
   // If `fails` is set, an append writes `written_by_failures` bytes and fails.
   std::atomic<bool> fails{false};
   size_t written_by_failures = 0;
+  // If set, the file is not truncated, or not synced.
+  std::atomic<bool> truncates_fail{false};
+  std::atomic<bool> syncs_fail{false};
+  // Number of truncations that have not failed.
+  std::atomic<int> truncates{0};
   // Number of syncs of reopened files, after their last append.
   std::atomic<int> reopened_syncs{0};
 
@@ -98,6 +103,18 @@ class AppendingFS final : public FileSystemWrapper {
     IOStatus Flush(const IOOptions& options, IODebugContext* dbg) override {
       ++fs_->flushes;
       return target()->Flush(options, dbg);
+    }
+    IOStatus Truncate(uint64_t size, const IOOptions& options,
+                      IODebugContext* dbg) override {
+      if (fs_->truncates_fail) {
+        return IOStatus::IOError("the device is gone");
+      }
+      ++fs_->truncates;
+      return target()->Truncate(size, options, dbg);
+    }
+    IOStatus Sync(const IOOptions& options, IODebugContext* dbg) override {
+      return fs_->syncs_fail ? IOStatus::IOError("the device is gone")
+                             : target()->Sync(options, dbg);
     }
 
    private:
@@ -158,6 +175,24 @@ class WalBufferTest : public testing::Test {
 
   static IOStatus Append(FSWritableFile* file, const std::string& data) {
     return file->Append(data, IOOptions(), nullptr);
+  }
+  static IOStatus Sync(FSWritableFile* file) {
+    return file->Sync(IOOptions(), nullptr);
+  }
+  static IOStatus Truncate(FSWritableFile* file, uint64_t size) {
+    return file->Truncate(size, IOOptions(), nullptr);
+  }
+  static uint64_t SizeOf(FSWritableFile* file) {
+    return file->GetFileSize(IOOptions(), nullptr);
+  }
+
+  // Has a sync of the WAL fail after it has written so many of the bytes in the
+  // buffer. Appends fail from then on.
+  void FailSync(FSWritableFile* wal, size_t written) {
+    fs_->fails = true;
+    fs_->written_by_failures = written;
+    ASSERT_TRUE(Sync(wal).IsIOError());
+    fs_->written_by_failures = 0;
   }
 
   std::string Read(const std::string& fname) {
@@ -247,19 +282,207 @@ TEST_F(WalBufferTest, SyncAndCloseWriteTheBufferOut) {
   }
 }
 
-TEST_F(WalBufferTest, TruncateWritesTheBufferOutFirst) {
+// Bytes that are in the buffer alone are dropped without the file.
+TEST_F(WalBufferTest, TruncateDropsBytesOfTheBuffer) {
+  auto wal = NewWal(5);
+  ASSERT_OK(Append(wal.get(), "ab"));
+  ASSERT_OK(Append(wal.get(), "cd"));
+  ASSERT_OK(Append(wal.get(), "xyz"));
+  ASSERT_OK(Truncate(wal.get(), 7));
+  ASSERT_EQ("abcdxyz", Recovered(5));
+  ASSERT_OK(Truncate(wal.get(), 4));
+  ASSERT_EQ(4, SizeOf(wal.get()));
+  ASSERT_EQ("ab", FileOf(5));
+  ASSERT_EQ("cd", Missing(5));
+  ASSERT_OK(Append(wal.get(), "ef"));
+  ASSERT_EQ("abcdef", Recovered(5));
+  ASSERT_OK(Truncate(wal.get(), 2));
+  ASSERT_EQ("", Missing(5));
+  ASSERT_OK(Append(wal.get(), "gh"));
+  ASSERT_EQ("gh", Missing(5));
+  ASSERT_EQ(1, fs_->appends);
+  ASSERT_EQ(0, fs_->truncates);
+  ASSERT_OK(wal->Close(IOOptions(), nullptr));
+  ASSERT_EQ("abgh", FileOf(5));
+}
+
+// Bytes that were written out are dropped from the file. The next append goes
+// to the file, as the buffer knows none of the bytes before it.
+TEST_F(WalBufferTest, TruncateDropsBytesOfTheFile) {
   auto wal = NewWal(5);
   ASSERT_OK(Append(wal.get(), "ab"));
   ASSERT_OK(Append(wal.get(), "cdef"));
-  ASSERT_OK(wal->Truncate(6, IOOptions(), nullptr));
-  ASSERT_EQ("abcdef", FileOf(5));
-  ASSERT_OK(wal->Truncate(4, IOOptions(), nullptr));
-  ASSERT_EQ(4, wal->GetFileSize(IOOptions(), nullptr));
-  ASSERT_EQ("abcd", FileOf(5));
-  ASSERT_OK(Append(wal.get(), "e"));
-  ASSERT_OK(Append(wal.get(), "f"));
-  ASSERT_EQ("abcdef", Recovered(5));
+  ASSERT_OK(Sync(wal.get()));
+  ASSERT_OK(Append(wal.get(), "gh"));
+  ASSERT_OK(Truncate(wal.get(), 3));
+  ASSERT_EQ(3, SizeOf(wal.get()));
+  ASSERT_EQ("abc", FileOf(5));
+  ASSERT_EQ("", Missing(5));
+  ASSERT_OK(buffer_->WriteOut(IOOptions()));
+  ASSERT_OK(Append(wal.get(), "i"));
+  ASSERT_EQ("abci", FileOf(5));
+  ASSERT_OK(Append(wal.get(), "jk"));
+  ASSERT_EQ("jk", Missing(5));
+  ASSERT_OK(Truncate(wal.get(), 0));
+  ASSERT_EQ("", FileOf(5));
+  ASSERT_EQ("", Missing(5));
+  ASSERT_OK(Append(wal.get(), "l"));
   ASSERT_OK(wal->Close(IOOptions(), nullptr));
+  ASSERT_EQ("l", FileOf(5));
+}
+
+// After a failed write the file may have a part of what is dropped, and a part
+// of what is kept. The latter is written again.
+TEST_F(WalBufferTest, TruncateAfterAFailedWriteKeepsTheBytesBefore) {
+  for (const size_t written : {0, 2, 3, 5, 6}) {
+    for (const size_t kept : {0, 3, 6}) {
+      SCOPED_TRACE(written * 10 + kept);
+      const uint64_t number = 100 + written * 10 + kept;
+      auto wal = NewWal(number);
+      ASSERT_OK(Append(wal.get(), "12"));
+      ASSERT_OK(Append(wal.get(), "abcdef"));
+      FailSync(wal.get(), written);
+      ASSERT_OK(Truncate(wal.get(), 2 + kept));
+      const std::string all = "12" + std::string("abcdef").substr(0, kept);
+      ASSERT_EQ(all.size(), SizeOf(wal.get()));
+      ASSERT_EQ(all, Recovered(number));
+      fs_->fails = false;
+      ASSERT_OK(Append(wal.get(), "gh"));
+      ASSERT_EQ(all + "gh", Recovered(number));
+      ASSERT_OK(Sync(wal.get()));
+      ASSERT_EQ(all + "gh", FileOf(number));
+      ASSERT_OK(wal->Close(IOOptions(), nullptr));
+      ASSERT_EQ(all + "gh", FileOf(number));
+    }
+  }
+}
+
+// A file that cannot be truncated gets nothing, and no newer WAL does, until it
+// is truncated.
+TEST_F(WalBufferTest, FailedTruncateIsTriedAgainBeforeAnythingIsWritten) {
+  const std::vector<std::function<IOStatus(FSWritableFile*)>> calls = {
+      [](FSWritableFile* wal) { return Append(wal, "g"); },
+      [](FSWritableFile* wal) { return Sync(wal); },
+      [](FSWritableFile* wal) { return wal->Flush(IOOptions(), nullptr); },
+      [](FSWritableFile* wal) { return wal->Fsync(IOOptions(), nullptr); },
+      [](FSWritableFile* wal) { return Truncate(wal, 5); },
+      [this](FSWritableFile*) { return buffer_->WriteOut(IOOptions()); }};
+  for (const bool is_written_out : {false, true}) {
+    for (const bool is_sync : {false, true}) {
+      for (size_t i = 0; i < calls.size(); ++i) {
+        const uint64_t number =
+            10 + i * 4 + uint64_t{is_written_out} * 2 + uint64_t{is_sync};
+        SCOPED_TRACE(number);
+        std::atomic<bool>& fails =
+            is_sync ? fs_->syncs_fail : fs_->truncates_fail;
+        auto wal = NewWal(number);
+        auto newer = NewWal(number + 100);
+        ASSERT_OK(Append(wal.get(), "12"));
+        ASSERT_OK(Append(wal.get(), "abcdef"));
+        if (is_written_out) {
+          ASSERT_OK(Sync(wal.get()));
+        } else {
+          FailSync(wal.get(), /*written=*/5);
+          fs_->fails = false;
+        }
+        fails = true;
+        ASSERT_TRUE(Truncate(wal.get(), 5).IsIOError());
+        ASSERT_EQ(5, SizeOf(wal.get()));
+        // If the process ended now, nothing that is kept would be lost.
+        ASSERT_TRUE(Slice(Recovered(number)).starts_with("12abc"));
+        for (const auto& call : calls) {
+          ASSERT_TRUE(call(wal.get()).IsIOError());
+        }
+        ASSERT_TRUE(Append(newer.get(), "new").IsIOError());
+        ASSERT_EQ("", FileOf(number + 100));
+        ASSERT_EQ(5, SizeOf(wal.get()));
+        fails = false;
+        ASSERT_OK(calls[i](wal.get()));
+        const std::string all = i == 0 ? "12abcg" : "12abc";
+        ASSERT_EQ(all, Recovered(number));
+        ASSERT_OK(Append(newer.get(), "new"));
+        ASSERT_EQ(all, FileOf(number));
+        ASSERT_OK(wal->Close(IOOptions(), nullptr));
+        ASSERT_OK(newer->Close(IOOptions(), nullptr));
+        ASSERT_EQ(all, FileOf(number));
+        ASSERT_EQ("new", FileOf(number + 100));
+      }
+    }
+  }
+}
+
+// A close says that dropped bytes may still be there.
+TEST_F(WalBufferTest, CloseFailsIfTheFileCannotBeTruncated) {
+  auto wal = NewWal(5);
+  ASSERT_OK(Append(wal.get(), "12"));
+  ASSERT_OK(Append(wal.get(), "abcdef"));
+  FailSync(wal.get(), /*written=*/5);
+  fs_->truncates_fail = true;
+  ASSERT_TRUE(Truncate(wal.get(), 4).IsIOError());
+  ASSERT_TRUE(wal->Close(IOOptions(), nullptr).IsIOError());
+  wal.reset();
+  fs_->truncates_fail = false;
+  fs_->fails = false;
+  ASSERT_EQ("12abcde", Recovered(5));
+  // The file has all bytes that the buffer keeps.
+  ASSERT_OK(buffer_->WriteOut(IOOptions()));
+  ASSERT_TRUE(buffer_->Remove());
+  ASSERT_EQ("12abcde", FileOf(5));
+}
+
+// A WAL whose bytes bypass the buffer because an older one could not be written
+// is truncated, too. Then it is known what it has, and the buffer takes its
+// bytes as soon as the older WAL is written.
+TEST_F(WalBufferTest, TruncateOfAWalThatBypassesTheBuffer) {
+  auto first = NewWal(5);
+  ASSERT_OK(Append(first.get(), "12"));
+  ASSERT_OK(Append(first.get(), "abcdef"));
+  auto second = NewWal(6);
+  fs_->fails = true;
+  ASSERT_TRUE(Append(second.get(), "lost").IsIOError());
+  ASSERT_OK(Truncate(second.get(), 0));
+  fs_->written_by_failures = 3;
+  ASSERT_TRUE(Append(second.get(), "lost").IsIOError());
+  ASSERT_EQ("los", FileOf(6));
+  ASSERT_OK(Truncate(second.get(), 0));
+  ASSERT_EQ("", FileOf(6));
+  ASSERT_TRUE(Slice(Recovered(5)).starts_with("12abcdef"));
+  fs_->fails = false;
+  fs_->written_by_failures = 0;
+  ASSERT_OK(Append(second.get(), "x"));
+  ASSERT_EQ("12abcdef", FileOf(5));
+  ASSERT_EQ("x", FileOf(6));
+  ASSERT_OK(Append(second.get(), "yz"));
+  ASSERT_EQ("yz", Missing(6));
+  ASSERT_OK(first->Close(IOOptions(), nullptr));
+  ASSERT_OK(second->Close(IOOptions(), nullptr));
+  ASSERT_EQ("xyz", FileOf(6));
+}
+
+// Other threads write the buffer out while bytes are appended and dropped.
+TEST_F(WalBufferTest, SyncsBesideTruncatesLoseNothing) {
+  auto wal = NewWal(5);
+  std::atomic<bool> is_done{false};
+  std::thread syncing([&] {
+    while (!is_done) {
+      ASSERT_OK(Sync(wal.get()));
+    }
+  });
+  std::string all;
+  Random rnd(304);
+  for (int i = 0; i < 2000; ++i) {
+    const std::string data = rnd.RandomString(50);
+    ASSERT_OK(Append(wal.get(), data));
+    if (rnd.OneIn(3)) {
+      ASSERT_OK(Truncate(wal.get(), all.size()));
+    } else {
+      all += data;
+    }
+  }
+  is_done = true;
+  syncing.join();
+  ASSERT_OK(wal->Close(IOOptions(), nullptr));
+  ASSERT_EQ(all, FileOf(5));
 }
 
 TEST_F(WalBufferTest, FullBufferIsWrittenOut) {

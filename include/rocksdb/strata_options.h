@@ -77,9 +77,12 @@ struct StrataDBOptions {
   // the newest writes later than without a buffer. A read-only open sees them,
   // but after a crash it cannot list or copy WALs (NotSupported). A device
   // error may concern earlier writes: they stay in the buffer and are written
-  // by the next operation that needs them, or by the next open; so may a synced
-  // write that has failed. While the buffer may hold data, the MANIFEST has a
-  // mark that makes RocksDB refuse the DB.
+  // by the next operation that needs them, or by the next open. A write that
+  // has failed is taken back, and is not there after Resume(); the next open
+  // may find it if the process ends before. With two_write_queues, a failed
+  // sync of a write that others follow in the WAL is a fatal background error.
+  // While the buffer may hold data, the MANIFEST has a mark that makes RocksDB
+  // refuse the DB.
   //
   // The buffer is for small writes of several threads, together with
   // max_write_groups_per_leader: 64 KiB make them about a tenth faster. Cost:

@@ -1,0 +1,641 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// With a WAL buffer, a write that has failed is in no WAL after the DB has
+// recovered from the error.
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/db_impl/db_impl.h"
+#include "db/db_test_util.h"
+#include "file/file_util.h"
+#include "file/filename.h"
+#include "port/stack_trace.h"
+#include "rocksdb/listener.h"
+#include "rocksdb/utilities/transaction_db.h"
+#include "test_util/sync_point.h"
+#include "util/cast_util.h"
+#include "util/compression.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// How the device of the WALs fails.
+struct Fault {
+  // Appends write so many bytes, or all that they have, and fail.
+  bool appends = false;
+  size_t written = 0;
+  bool syncs = false;
+  bool truncates = false;
+};
+
+constexpr size_t kAll = SIZE_MAX;
+
+// The last two leave the bytes of a failed write in the file until the device
+// works again.
+constexpr Fault kFaults[] = {
+    {.appends = true},
+    {.appends = true, .written = 10},
+    {.appends = true, .written = kAll},
+    {.syncs = true},
+    {.appends = true, .written = 10, .truncates = true},
+    {.syncs = true, .truncates = true},
+};
+
+// A file system whose WALs are on a device of their own.
+class WalDeviceFS final : public FileSystemWrapper {
+ public:
+  explicit WalDeviceFS(const std::shared_ptr<FileSystem>& target)
+      : FileSystemWrapper(target) {}
+  const char* Name() const override { return "WalDeviceFS"; }
+
+  void Break(const Fault& fault) {
+    written_ = fault.written;
+    syncs_fail_ = fault.syncs;
+    truncates_fail_ = fault.truncates;
+    appends_fail_ = fault.appends;
+  }
+  void Repair() { Break(Fault()); }
+
+  IOStatus NewWritableFile(const std::string& fname, const FileOptions& options,
+                           std::unique_ptr<FSWritableFile>* result,
+                           IODebugContext* dbg) override {
+    IOStatus s = target()->NewWritableFile(fname, options, result, dbg);
+    if (s.ok() && fname.ends_with(".log")) {
+      *result = std::make_unique<File>(std::move(*result), this);
+    }
+    return s;
+  }
+
+ private:
+  class File final : public FSWritableFileOwnerWrapper {
+   public:
+    File(std::unique_ptr<FSWritableFile>&& target, WalDeviceFS* fs)
+        : FSWritableFileOwnerWrapper(std::move(target)), fs_(fs) {}
+    using FSWritableFileOwnerWrapper::Append;
+    IOStatus Append(const Slice& data, const IOOptions& options,
+                    IODebugContext* dbg) override {
+      if (!fs_->appends_fail_) {
+        return target()->Append(data, options, dbg);
+      }
+      const size_t size = std::min(fs_->written_.load(), data.size());
+      EXPECT_OK(target()->Append(Slice(data.data(), size), options, dbg));
+      return Error();
+    }
+    IOStatus Truncate(uint64_t size, const IOOptions& options,
+                      IODebugContext* dbg) override {
+      return fs_->truncates_fail_ ? Error()
+                                  : target()->Truncate(size, options, dbg);
+    }
+    IOStatus Sync(const IOOptions& options, IODebugContext* dbg) override {
+      return fs_->syncs_fail_ ? Error() : target()->Sync(options, dbg);
+    }
+    IOStatus RangeSync(uint64_t offset, uint64_t size, const IOOptions& options,
+                       IODebugContext* dbg) override {
+      return fs_->syncs_fail_ ? Error()
+                              : target()->RangeSync(offset, size, options, dbg);
+    }
+
+   private:
+    static IOStatus Error() { return IOStatus::NoSpace("by the test"); }
+
+    WalDeviceFS* const fs_;
+  };
+
+  std::atomic<size_t> written_{0};
+  std::atomic<bool> appends_fail_{false};
+  std::atomic<bool> syncs_fail_{false};
+  std::atomic<bool> truncates_fail_{false};
+};
+
+// Forbids automatic recoveries, and calls a function after a flush.
+class Listener final : public EventListener {
+ public:
+  void OnErrorRecoveryBegin(BackgroundErrorReason /*reason*/, Status /*error*/,
+                            bool* auto_recovery) override {
+    *auto_recovery = false;
+  }
+  void OnFlushCompleted(DB* /*db*/, const FlushJobInfo& /*info*/) override {
+    if (on_flush != nullptr) {
+      std::exchange(on_flush, nullptr)();
+    }
+  }
+
+  // Called once, after the next flush.
+  std::function<void()> on_flush;
+};
+
+// Collects the keys of write batches.
+class KeyCollector final : public WriteBatch::Handler {
+ public:
+  Status PutCF(uint32_t /*family*/, const Slice& key,
+               const Slice& /*value*/) override {
+    keys.push_back(key.ToString());
+    return Status::OK();
+  }
+
+  std::vector<std::string> keys;
+};
+
+}  // namespace
+
+class DBWalCutTest : public DBTestBase {
+ protected:
+  DBWalCutTest()
+      : DBTestBase("db_wal_cut_test", /*env_do_fsync=*/false),
+        fs_(std::make_shared<WalDeviceFS>(env_->GetFileSystem())),
+        device_env_(NewCompositeEnv(fs_)),
+        listener_(std::make_shared<Listener>()) {
+    sync_.sync = true;
+  }
+  ~DBWalCutTest() override {
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    fs_->Repair();
+    Close();
+    last_options_ = Options();
+    last_options_.env = env_;
+    EXPECT_OK(DestroyDir(env_, Copy()));
+  }
+
+  // The options of copies.
+  Options BufferOptions() {
+    Options options = CurrentOptions();
+    options.create_if_missing = true;
+    options.disable_auto_compactions = true;
+    options.wal_mmap_buffer_size = 64 << 10;
+    options.avoid_flush_during_recovery = true;
+    options.avoid_flush_during_shutdown = true;
+    return options;
+  }
+  Options DeviceOptions() {
+    Options options = BufferOptions();
+    options.env = device_env_.get();
+    options.listeners.push_back(listener_);
+    options.max_bgerror_resume_count = 0;
+    return options;
+  }
+
+  std::string Copy() const { return dbname_ + "_copy"; }
+
+  // Copies the files that the process would leave if it were killed now.
+  // REQUIRES: no thread changes them.
+  void CopyFiles() {
+    ASSERT_OK(DestroyDir(env_, Copy()));
+    ASSERT_OK(env_->CreateDir(Copy()));
+    std::vector<std::string> names;
+    ASSERT_OK(env_->GetChildren(dbname_, &names));
+    for (const std::string& name : names) {
+      bool is_dir = false;
+      ASSERT_OK(env_->IsDirectory(dbname_ + "/" + name, &is_dir));
+      if (!is_dir && name != "LOCK") {
+        CopyFile(dbname_ + "/" + name, Copy() + "/" + name);
+      }
+    }
+  }
+  // The same after all background work.
+  void CopyFilesOf(DB* db) {
+    WaitForBackgroundWork(db);
+    CopyFiles();
+  }
+  static void WaitForBackgroundWork(DB* db) {
+    DBImpl* const impl = Impl(db);
+    impl->TEST_WaitForBackgroundWork().PermitUncheckedError();
+    impl->TEST_WaitForPurge().PermitUncheckedError();
+  }
+  static DBImpl* Impl(DB* db) {
+    return static_cast_with_check<DBImpl>(db->GetRootDB());
+  }
+
+  static std::string GetOf(DB* db, const std::string& key) {
+    std::string value;
+    const Status s = db->Get(ReadOptions(), key, &value);
+    return s.ok() ? value : s.IsNotFound() ? "none" : s.ToString();
+  }
+
+  // Checks that a copy of the files has these keys, with value 1, and not the
+  // others.
+  void CheckCopyOf(DB* db, const std::vector<std::string>& present,
+                   const std::vector<std::string>& absent) {
+    CopyFilesOf(db);
+    std::unique_ptr<DB> copy;
+    ASSERT_OK(DB::Open(BufferOptions(), Copy(), &copy));
+    for (const std::string& key : present) {
+      ASSERT_EQ("1", GetOf(copy.get(), key)) << key;
+    }
+    for (const std::string& key : absent) {
+      ASSERT_EQ("none", GetOf(copy.get(), key)) << key;
+    }
+    ASSERT_OK(copy->Close());
+  }
+
+  // Returns true if the file of a WAL has the text, also an archived one.
+  bool IsInAnyWal(const std::string& text) {
+    bool is_found = false;
+    for (const std::string& dir : {dbname_, ArchivalDirectory(dbname_)}) {
+      std::vector<std::string> names;
+      env_->GetChildren(dir, &names).PermitUncheckedError();
+      for (const std::string& name : names) {
+        if (name.ends_with(".log")) {
+          std::string contents;
+          EXPECT_OK(ReadFileToString(env_, dir + "/" + name, &contents));
+          is_found |= contents.find(text) != std::string::npos;
+        }
+      }
+    }
+    return is_found;
+  }
+
+  // Makes an empty DB for transactions in the place of db_.
+  void OpenTransactionDB(const Options& options,
+                         std::unique_ptr<TransactionDB>* db) {
+    db->reset();
+    Close();
+    Options plain = BufferOptions();
+    ASSERT_OK(DestroyDB(dbname_, plain));
+    TransactionDB* opened = nullptr;
+    ASSERT_OK(
+        TransactionDB::Open(options, TransactionDBOptions(), dbname_, &opened));
+    db->reset(opened);
+  }
+  // Opens the copy. Returns its prepared transactions.
+  void OpenTransactionCopy(
+      Options options, std::unique_ptr<TransactionDB>* db,
+      std::vector<std::unique_ptr<Transaction>>* prepared) {
+    options.env = env_;
+    options.listeners.clear();
+    TransactionDB* opened = nullptr;
+    ASSERT_OK(
+        TransactionDB::Open(options, TransactionDBOptions(), Copy(), &opened));
+    db->reset(opened);
+    std::vector<Transaction*> found;
+    opened->GetAllPreparedTransactions(&found);
+    for (Transaction* const txn : found) {
+      prepared->emplace_back(txn);
+    }
+  }
+  // Begins a transaction that sets the key of its own name to 1.
+  std::unique_ptr<Transaction> Begin(TransactionDB* db,
+                                     const std::string& name) {
+    std::unique_ptr<Transaction> txn(
+        db->BeginTransaction(sync_, TransactionOptions()));
+    EXPECT_OK(txn->SetName(name));
+    EXPECT_OK(txn->Put(name, "1"));
+    return txn;
+  }
+
+  // Calls test() for each fault, with one queue of writers and with two, and
+  // with WALs that tell the size of the one before.
+  void ForTransactions(
+      const std::function<void(const Options&, const Fault&)>& test) {
+    for (size_t i = 0; i < std::size(kFaults); ++i) {
+      for (const bool two_queues : {false, true}) {
+        for (const bool verifies : {false, true}) {
+          SCOPED_TRACE(testing::Message() << "fault " << i << " queues "
+                                          << two_queues << " " << verifies);
+          Options options = DeviceOptions();
+          options.two_write_queues = two_queues;
+          options.track_and_verify_wals = verifies;
+          test(options, kFaults[i]);
+        }
+      }
+    }
+  }
+
+  WriteOptions sync_;
+  const std::shared_ptr<WalDeviceFS> fs_;
+  const std::unique_ptr<Env> device_env_;
+  const std::shared_ptr<Listener> listener_;
+};
+
+// The WAL of a prepared transaction outlives the recovery. A commit there would
+// end the transaction, although none of its writes is applied.
+TEST_F(DBWalCutTest, FailedCommitLeavesThePreparedTransaction) {
+  ForTransactions([this](const Options& options, const Fault& fault) {
+    std::unique_ptr<TransactionDB> db;
+    OpenTransactionDB(options, &db);
+    ASSERT_OK(db->Put(sync_, "a", "1"));
+    std::unique_ptr<Transaction> txn = Begin(db.get(), "txn");
+    ASSERT_OK(txn->Prepare());
+    ASSERT_OK(db->Put(WriteOptions(), "b", "1"));
+    fs_->Break(fault);
+    ASSERT_NOK(txn->Commit());
+    fs_->Repair();
+    ASSERT_OK(db->Resume());
+    ASSERT_OK(db->Put(WriteOptions(), "c", "1"));
+    CopyFilesOf(db.get());
+    txn.reset();
+    db.reset();
+
+    std::vector<std::unique_ptr<Transaction>> prepared;
+    OpenTransactionCopy(options, &db, &prepared);
+    for (const char* key : {"a", "b", "c"}) {
+      ASSERT_EQ("1", GetOf(db.get(), key)) << key;
+    }
+    ASSERT_EQ("none", GetOf(db.get(), "txn"));
+    ASSERT_EQ(1, prepared.size());
+    ASSERT_EQ("txn", prepared[0]->GetName());
+    ASSERT_OK(prepared[0]->Commit());
+    ASSERT_EQ("1", GetOf(db.get(), "txn"));
+    prepared.clear();
+    db.reset();
+  });
+}
+
+// The transaction would come back as a prepared one, and hold its locks.
+// Another transaction keeps the WAL.
+TEST_F(DBWalCutTest, FailedPrepareDoesNotComeBack) {
+  ForTransactions([this](const Options& options, const Fault& fault) {
+    std::unique_ptr<TransactionDB> db;
+    OpenTransactionDB(options, &db);
+    ASSERT_OK(db->Put(sync_, "a", "1"));
+    std::unique_ptr<Transaction> keeper = Begin(db.get(), "keeper");
+    ASSERT_OK(keeper->Prepare());
+    ASSERT_OK(db->Put(WriteOptions(), "b", "1"));
+    std::unique_ptr<Transaction> txn = Begin(db.get(), "txn");
+    fs_->Break(fault);
+    ASSERT_NOK(txn->Prepare());
+    fs_->Repair();
+    ASSERT_OK(db->Resume());
+    ASSERT_OK(db->Put(WriteOptions(), "c", "1"));
+    CopyFilesOf(db.get());
+    keeper.reset();
+    txn.reset();
+    db.reset();
+
+    std::vector<std::unique_ptr<Transaction>> prepared;
+    OpenTransactionCopy(options, &db, &prepared);
+    for (const char* key : {"a", "b", "c"}) {
+      ASSERT_EQ("1", GetOf(db.get(), key)) << key;
+    }
+    ASSERT_EQ(1, prepared.size());
+    ASSERT_EQ("keeper", prepared[0]->GetName());
+    prepared.clear();
+    db.reset();
+  });
+}
+
+// A crash of the process between the flushes of a recovery does not apply a
+// part of the batch that has failed.
+TEST_F(DBWalCutTest, FailedBatchIsInNoFamily) {
+  for (size_t i = 0; i < std::size(kFaults); ++i) {
+    SCOPED_TRACE(i);
+    const Options options = DeviceOptions();
+    DestroyAndReopen(options);
+    CreateAndReopenWithCF({"one"}, options);
+    for (int family = 0; family < 2; ++family) {
+      ASSERT_OK(Put(family, "a", "1"));
+    }
+    WriteBatch batch;
+    ASSERT_OK(batch.Put(handles_[0], "batch", "1"));
+    ASSERT_OK(batch.Put(handles_[1], "batch", "1"));
+    fs_->Break(kFaults[i]);
+    ASSERT_NOK(db_->Write(sync_, &batch));
+    fs_->Repair();
+    listener_->on_flush = [this] { CopyFiles(); };
+    ASSERT_OK(db_->Resume());
+    ASSERT_TRUE(listener_->on_flush == nullptr);
+
+    std::vector<ColumnFamilyHandle*> handles;
+    std::unique_ptr<DB> copy;
+    const Options copied = BufferOptions();
+    ASSERT_OK(DB::Open(copied, Copy(),
+                       {{kDefaultColumnFamilyName, copied}, {"one", copied}},
+                       &handles, &copy));
+    for (ColumnFamilyHandle* const handle : handles) {
+      std::string value;
+      ASSERT_OK(copy->Get(ReadOptions(), handle, "a", &value));
+      ASSERT_EQ("1", value);
+      ASSERT_TRUE(
+          copy->Get(ReadOptions(), handle, "batch", &value).IsNotFound());
+      ASSERT_OK(copy->DestroyColumnFamilyHandle(handle));
+    }
+    ASSERT_OK(copy->Close());
+  }
+}
+
+// The write after the recovery has the sequence number of the one that has
+// failed.
+TEST_F(DBWalCutTest, UpdatesHaveNoFailedWrite) {
+  for (size_t i = 0; i < std::size(kFaults); ++i) {
+    SCOPED_TRACE(i);
+    Options options = DeviceOptions();
+    options.WAL_ttl_seconds = 1000;
+    DestroyAndReopen(options);
+    ASSERT_OK(Put("a", "1"));
+    fs_->Break(kFaults[i]);
+    ASSERT_NOK(db_->Put(sync_, "failed", "1"));
+    fs_->Repair();
+    ASSERT_OK(db_->Resume());
+    ASSERT_OK(Put("b", "1"));
+    ASSERT_OK(Put("c", "1"));
+    WaitForBackgroundWork(db_.get());
+    std::unique_ptr<TransactionLogIterator> iter;
+    ASSERT_OK(db_->GetUpdatesSince(1, &iter));
+    KeyCollector collector;
+    SequenceNumber sequence = 0;
+    for (; iter->Valid(); iter->Next()) {
+      const BatchResult batch = iter->GetBatch();
+      ASSERT_EQ(++sequence, batch.sequence);
+      ASSERT_OK(batch.writeBatchPtr->Iterate(&collector));
+    }
+    ASSERT_OK(iter->status());
+    ASSERT_EQ(std::vector<std::string>({"a", "b", "c"}), collector.keys);
+  }
+}
+
+// Without paranoid_checks the next write goes on in the same WAL, with the
+// sequence numbers of the write that has failed.
+TEST_F(DBWalCutTest, WritesGoOnBehindAFailedOneThatWasTakenBack) {
+  std::vector<CompressionType> compressions = {kNoCompression};
+  if (StreamingCompressionTypeSupported(kZSTD)) {
+    compressions.push_back(kZSTD);
+  }
+  for (const CompressionType compression : compressions) {
+    for (size_t i = 0; i < std::size(kFaults); ++i) {
+      SCOPED_TRACE(i);
+      Options options = DeviceOptions();
+      options.paranoid_checks = false;
+      options.wal_compression = compression;
+      DestroyAndReopen(options);
+      std::vector<std::string> present;
+      std::vector<std::string> absent;
+      // The first failure is at the beginning of the WAL.
+      for (int round = 0; round < 3; ++round) {
+        WriteBatch batch;
+        for (int j = 0; j < 5; ++j) {
+          absent.push_back("failed" + std::to_string(round * 5 + j));
+          ASSERT_OK(batch.Put(absent.back(), std::string(10000, 'v')));
+        }
+        fs_->Break(kFaults[i]);
+        ASSERT_NOK(db_->Write(sync_, &batch));
+        fs_->Repair();
+        for (int j = 0; j < 3; ++j) {
+          present.push_back("key" + std::to_string(round * 3 + j));
+          ASSERT_OK(Put(present.back(), "1"));
+        }
+        CheckCopyOf(db_.get(), present, absent);
+      }
+      ASSERT_OK(db_->SyncWAL());
+      CheckCopyOf(db_.get(), present, absent);
+    }
+  }
+}
+
+// A write that is not synced fails, too, if the WAL is synced bit by bit. Its
+// record is complete by then.
+TEST_F(DBWalCutTest, WriteWhoseRangeSyncFailsIsTakenBack) {
+  Options options = DeviceOptions();
+  options.paranoid_checks = false;
+  options.wal_bytes_per_sync = 4096;
+  DestroyAndReopen(options);
+  // The last MiB of a WAL is not synced.
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_OK(Put("large" + std::to_string(i), std::string(100000, 'v')));
+  }
+  ASSERT_OK(Put("a", "1"));
+  fs_->Break({.syncs = true});
+  ASSERT_NOK(Put("failed", std::string(8192, 'v')));
+  fs_->Repair();
+  ASSERT_OK(Put("b", "1"));
+  ASSERT_OK(Put("large", std::string(100000, 'v')));
+  ASSERT_OK(Put("c", "1"));
+  CheckCopyOf(db_.get(), {"a", "b", "c"}, {"failed"});
+}
+
+// The ways in which a DB can write to WALs.
+TEST_F(DBWalCutTest, FailedWriteIsInNoWalAfterResume) {
+  const std::vector<std::function<void(Options*)>> modes = {
+      [](Options*) {},
+      [](Options* options) { options->enable_pipelined_write = true; },
+      [](Options* options) { options->unordered_write = true; },
+      [](Options* options) { options->two_write_queues = true; },
+      [](Options* options) { options->max_write_groups_per_leader = 8; },
+      [](Options* options) { options->atomic_flush = true; }};
+  for (size_t mode = 0; mode < modes.size(); ++mode) {
+    for (size_t i = 0; i < std::size(kFaults); ++i) {
+      SCOPED_TRACE(testing::Message() << "mode " << mode << " fault " << i);
+      Options options = DeviceOptions();
+      options.WAL_ttl_seconds = 1000;
+      modes[mode](&options);
+      DestroyAndReopen(options);
+      ASSERT_OK(Put("before", "1"));
+      ASSERT_OK(Put("buffered", "1"));
+      fs_->Break(kFaults[i]);
+      ASSERT_NOK(db_->Put(sync_, "failed", "1"));
+      fs_->Repair();
+      ASSERT_OK(db_->Resume());
+      ASSERT_OK(db_->Put(sync_, "after", "1"));
+      ASSERT_EQ("NOT_FOUND", Get("failed"));
+      WaitForBackgroundWork(db_.get());
+      for (const char* key : {"before", "buffered", "after"}) {
+        ASSERT_TRUE(IsInAnyWal(key)) << key;
+      }
+      ASSERT_FALSE(IsInAnyWal("failed"));
+      CheckCopyOf(db_.get(), {"before", "buffered", "after"}, {"failed"});
+    }
+  }
+}
+
+// With two queues, a write of the other one may be in the WAL behind a write
+// whose sync fails. Neither can be taken back then, so the DB does not recover
+// without a new open.
+TEST_F(DBWalCutTest, FailedSyncBeforeAnotherWriteIsFatal) {
+  Options options = DeviceOptions();
+  options.two_write_queues = true;
+  std::unique_ptr<TransactionDB> db;
+  OpenTransactionDB(options, &db);
+  ASSERT_OK(db->Put(WriteOptions(), "a", "1"));
+  std::unique_ptr<Transaction> txn = Begin(db.get(), "txn");
+  bool is_first = true;
+  SyncPoint::GetInstance()->SetCallBack("DBImpl::SyncWAL:Begin", [&](void*) {
+    if (std::exchange(is_first, false)) {
+      ASSERT_OK(db->Put(WriteOptions(), "behind", "1"));
+    }
+  });
+  SyncPoint::GetInstance()->EnableProcessing();
+  fs_->Break({.appends = true});
+  ASSERT_NOK(txn->Prepare());
+  SyncPoint::GetInstance()->DisableProcessing();
+  fs_->Repair();
+  ASSERT_FALSE(is_first);
+  ASSERT_EQ(Status::Severity::kFatalError,
+            Impl(db.get())->TEST_GetBGError().severity());
+  ASSERT_NOK(db->Resume());
+  CopyFilesOf(db.get());
+  txn.reset();
+  db.reset();
+
+  std::vector<std::unique_ptr<Transaction>> prepared;
+  OpenTransactionCopy(options, &db, &prepared);
+  ASSERT_EQ("1", GetOf(db.get(), "a"));
+  ASSERT_EQ("1", GetOf(db.get(), "behind"));
+  for (const auto& found : prepared) {
+    ASSERT_OK(found->Rollback());
+  }
+  prepared.clear();
+  db.reset();
+}
+
+// While the file of the WAL cannot be cut, no newer WAL takes its place.
+TEST_F(DBWalCutTest, ResumeFailsIfTheWalCannotBeCut) {
+  for (const bool verifies : {false, true}) {
+    SCOPED_TRACE(verifies);
+    Options options = DeviceOptions();
+    options.track_and_verify_wals = verifies;
+    DestroyAndReopen(options);
+    ASSERT_OK(Put("a", "1"));
+    ASSERT_OK(Put("b", "1"));
+    const uint64_t wal = dbfull()->TEST_LogfileNumber();
+    fs_->Break({.appends = true, .written = 30, .truncates = true});
+    ASSERT_NOK(db_->Put(sync_, "failed", "1"));
+    fs_->Break({.truncates = true});
+    ASSERT_NOK(db_->Resume());
+    ASSERT_EQ(wal, dbfull()->TEST_LogfileNumber());
+    fs_->Repair();
+    CheckCopyOf(db_.get(), {"a", "b"}, {});
+    Reopen(options);
+    ASSERT_EQ("1", Get("a"));
+    ASSERT_EQ("1", Get("b"));
+  }
+}
+
+// No write of its own has failed with SyncWAL() and FlushWAL(), so they take
+// nothing back.
+TEST_F(DBWalCutTest, FailedSyncOfTheWalKeepsAllWrites) {
+  for (const bool syncs : {false, true}) {
+    for (size_t i = 0; i < std::size(kFaults); ++i) {
+      SCOPED_TRACE(i);
+      Options options = DeviceOptions();
+      options.paranoid_checks = false;
+      DestroyAndReopen(options);
+      ASSERT_OK(Put("a", "1"));
+      ASSERT_OK(Put("b", "1"));
+      fs_->Break(kFaults[i]);
+      ASSERT_EQ(kFaults[i].appends || syncs, !db_->FlushWAL(syncs).ok());
+      CheckCopyOf(db_.get(), {"a", "b"}, {});
+      fs_->Repair();
+      ASSERT_OK(Put("c", "1"));
+      ASSERT_OK(db_->SyncWAL());
+      CheckCopyOf(db_.get(), {"a", "b", "c"}, {});
+    }
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
