@@ -174,10 +174,6 @@ void CompactionMapping::CloseUndecided() {
 void CompactionMapping::Close() {
   publication_.Close();
   CloseUndecided();
-  if (publication_.committed()) {
-    RecordTick(compaction_->immutable_options().stats, BLOB_MAP_RENAMED,
-               num_renamed_);
-  }
   if (publication_.committed() && removals_->Count() > 0) {
     blobs_->OnValuesReplaced(
         compaction_->column_family_data()->current()->GetVersionNumber());
@@ -220,6 +216,8 @@ Status CompactionMapping::Settle() {
   unsettled_.reset();
   publication_.Settle();
   blobs_->retired_removals()->Limit(removals_.get());
+  RecordTick(compaction_->immutable_options().stats, BLOB_MAP_RENAMED,
+             num_renamed_);
   return s;
 }
 
