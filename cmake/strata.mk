@@ -238,6 +238,7 @@ STRATA_LIB = \
   db/version_edit_handler_strata.cc \
   db/version_edit_strata.cc \
   db/write_batch_strata.cc \
+  db/write_path/cut_checked_log_iterator.cc \
   db/write_path/wal_buffer.cc \
   db/write_path/wal_buffer_format.cc \
   db/write_path/wal_buffer_options.cc \
@@ -582,6 +583,7 @@ STRATA_TEST_MAIN = \
   db/strata/spanning_key_test.cc \
   db/strata/transaction_validation_test.cc \
   db/write_batch_strata_test.cc \
+  db/write_path/cut_checked_log_iterator_test.cc \
   db/write_path/db_wal_buffer_test.cc \
   db/write_path/db_wal_cut_test.cc \
   db/write_path/wal_buffer_format_test.cc \

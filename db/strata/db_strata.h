@@ -398,9 +398,30 @@ class DBStrata {
   }
   // Takes a group back whose sync has failed. With two write queues, others may
   // have appended behind it meanwhile. Then it has to stay, and the error is
-  // made fatal: no newer WAL may follow it. Not held.
+  // made fatal: no newer WAL may follow it. If the WAL was synced, and only the
+  // MANIFEST was not written, the group stays as well. Not held.
   // REQUIRES: the group's leader is still at the head of its queue
-  void TakeBackUnsyncedGroup(const WalExtent& group);
+  void TakeBackUnsyncedGroup(WalExtent* group);
+  // Keeps DBImpl::cached_recoverable_state_ for TakeBackUnsyncedGroup(), before
+  // the group replaces it. Without a buffer, a group whose sync has failed
+  // stays in the WAL, and so does its state, as in RocksDB. Any.
+  // REQUIRES: DBImpl::wal_write_mutex_ is held
+  void KeepRecoverableState(WalExtent* group) {
+    if (wal_buffer_ != nullptr) {
+      KeepBufferedState(group);
+    }
+  }
+  // Tries again to take back what could not be taken back from the file of the
+  // WAL. Called before memtables are switched: the switch would fail, with a
+  // fatal error. Any.
+  Status FinishWalCut() {
+    return wal_buffer_ == nullptr ? Status::OK() : FinishBufferCut();
+  }
+  // DB::GetUpdatesSince(). The iterator ends with TryAgain when a group is
+  // taken back, as it may have read that. Not held.
+  Status GetUpdatesSince(SequenceNumber seq,
+                         const TransactionLogIterator::ReadOptions& options,
+                         std::unique_ptr<TransactionLogIterator>* iter);
 
   // ---- Recovered WALs.
 
@@ -685,6 +706,8 @@ class DBStrata {
   // Cuts the newest WAL back. REQUIRES: DBImpl::wal_write_mutex_ is held
   void CutWalBack(const WalPosition& position);
   void EndBufferedGroup(const IOStatus& s, WalExtent* group);
+  void KeepBufferedState(WalExtent* group);
+  Status FinishBufferCut();
 
   // Makes the current state the beginning of a new MANIFEST. Released.
   Status RollManifest(Env::IOActivity activity);
@@ -776,6 +799,8 @@ class DBStrata {
 
   // Outlives the files of DBImpl::logs_.
   std::unique_ptr<WalBuffer> wal_buffer_;
+  // Number of groups that were taken back.
+  std::atomic<uint64_t> num_wal_cuts_{0};
   WalBufferRecovery::Missing wal_buffer_missing_;
 };
 

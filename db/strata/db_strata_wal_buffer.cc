@@ -12,6 +12,7 @@
 #include "db/transaction_log_impl.h"
 #include "db/version_edit.h"
 #include "db/version_set.h"
+#include "db/write_path/cut_checked_log_iterator.h"
 #include "db/write_path/wal_buffer.h"
 #include "db/write_path/wal_buffer_recovery.h"
 #include "file/filename.h"
@@ -182,6 +183,9 @@ void DBStrata::CutWalBack(const WalPosition& position) {
   if (wal.writer->file()->use_direct_io()) {
     return;  // no byte goes through the buffer
   }
+  // Before a later write can be published: an iterator that sees that one sees
+  // this, too.
+  num_wal_cuts_.fetch_add(1);
   wal.LimitPreSyncSize(position.offset);
   const IOStatus s = wal.writer->CutBack(WriteOptions(), position);
   if (!s.ok()) {
@@ -211,26 +215,57 @@ void DBStrata::EndBufferedGroup(const IOStatus& s, WalExtent* group) {
   }
 }
 
-void DBStrata::TakeBackUnsyncedGroup(const WalExtent& group) {
-  if (wal_buffer_ == nullptr) {
+void DBStrata::KeepBufferedState(WalExtent* group) {
+  db_->wal_write_mutex_.AssertHeld();
+  group->replaced_state =
+      std::make_unique<WriteBatch>(std::move(db_->cached_recoverable_state_));
+}
+
+void DBStrata::TakeBackUnsyncedGroup(WalExtent* group) {
+  if (wal_buffer_ == nullptr || group->is_synced) {
     return;
   }
   {
     InstrumentedMutexLock lock(&db_->wal_write_mutex_);
     const DBImpl::LogWriterNumber& wal = db_->logs_.back();
-    if (wal.number == group.wal_number &&
-        wal.writer->file()->GetFileSize() == group.end) {
-      CutWalBack(group.begin);
+    if (wal.number == group->wal_number &&
+        wal.writer->file()->GetFileSize() == group->end) {
+      CutWalBack(group->begin);
+      if (group->replaced_state != nullptr) {
+        // Without a group behind this one, the state is still this one's.
+        db_->cached_recoverable_state_ = std::move(*group->replaced_state);
+        db_->cached_recoverable_state_empty_ =
+            db_->cached_recoverable_state_.Count() == 0;
+      }
       return;
     }
   }
   InstrumentedMutexLock lock(&db_->mutex_);
   db_->error_handler_.SetBGError(
       Status::IOError(
-          LogFileName(db_->immutable_db_options_.GetWalDir(), group.wal_number),
-          "has a write at offset " + std::to_string(group.begin.offset) +
+          LogFileName(db_->immutable_db_options_.GetWalDir(),
+                      group->wal_number),
+          "has a write at offset " + std::to_string(group->begin.offset) +
               " that has failed, and others behind it: close and open the DB"),
       BackgroundErrorReason::kMemTable);
+}
+
+Status DBStrata::FinishBufferCut() {
+  return wal_buffer_->FinishCut(IOOptions());
+}
+
+Status DBStrata::GetUpdatesSince(
+    SequenceNumber seq, const TransactionLogIterator::ReadOptions& options,
+    std::unique_ptr<TransactionLogIterator>* iter) {
+  const uint64_t num_cuts = num_wal_cuts_;
+  Status s = db_->wal_manager_.GetUpdatesSince(seq, iter, options,
+                                               db_->versions_.get());
+  if (s.ok() && wal_buffer_ != nullptr) {
+    *iter = std::make_unique<CutCheckedLogIterator>(std::move(*iter),
+                                                    &num_wal_cuts_, num_cuts);
+    s = (*iter)->status();
+  }
+  return s;
 }
 
 Status DBStrata::CompleteWalSizes(VectorWalPtr* files) {

@@ -25,6 +25,7 @@
 #include "test_util/sync_point.h"
 #include "util/cast_util.h"
 #include "util/compression.h"
+#include "utilities/fault_injection_fs.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -37,6 +38,8 @@ struct Fault {
   size_t written = 0;
   bool syncs = false;
   bool truncates = false;
+  // Writes to MANIFESTs fail, with a retryable error.
+  bool manifests = false;
 };
 
 constexpr size_t kAll = SIZE_MAX;
@@ -52,7 +55,7 @@ constexpr Fault kFaults[] = {
     {.syncs = true, .truncates = true},
 };
 
-// A file system whose WALs are on a device of their own.
+// A file system whose WALs and MANIFESTs are on a device of their own.
 class WalDeviceFS final : public FileSystemWrapper {
  public:
   explicit WalDeviceFS(const std::shared_ptr<FileSystem>& target)
@@ -64,8 +67,12 @@ class WalDeviceFS final : public FileSystemWrapper {
     syncs_fail_ = fault.syncs;
     truncates_fail_ = fault.truncates;
     appends_fail_ = fault.appends;
+    manifests_fail_ = fault.manifests;
   }
   void Repair() { Break(Fault()); }
+
+  // Called once, at the beginning of the next sync of a WAL.
+  std::function<void()> on_sync;
 
   IOStatus NewWritableFile(const std::string& fname, const FileOptions& options,
                            std::unique_ptr<FSWritableFile>* result,
@@ -73,6 +80,8 @@ class WalDeviceFS final : public FileSystemWrapper {
     IOStatus s = target()->NewWritableFile(fname, options, result, dbg);
     if (s.ok() && fname.ends_with(".log")) {
       *result = std::make_unique<File>(std::move(*result), this);
+    } else if (s.ok() && fname.find("/MANIFEST-") != std::string::npos) {
+      *result = std::make_unique<Manifest>(std::move(*result), this);
     }
     return s;
   }
@@ -98,6 +107,9 @@ class WalDeviceFS final : public FileSystemWrapper {
                                   : target()->Truncate(size, options, dbg);
     }
     IOStatus Sync(const IOOptions& options, IODebugContext* dbg) override {
+      if (fs_->on_sync != nullptr) {
+        std::exchange(fs_->on_sync, nullptr)();
+      }
       return fs_->syncs_fail_ ? Error() : target()->Sync(options, dbg);
     }
     IOStatus RangeSync(uint64_t offset, uint64_t size, const IOOptions& options,
@@ -112,10 +124,30 @@ class WalDeviceFS final : public FileSystemWrapper {
     WalDeviceFS* const fs_;
   };
 
+  class Manifest final : public FSWritableFileOwnerWrapper {
+   public:
+    Manifest(std::unique_ptr<FSWritableFile>&& target, WalDeviceFS* fs)
+        : FSWritableFileOwnerWrapper(std::move(target)), fs_(fs) {}
+    using FSWritableFileOwnerWrapper::Append;
+    IOStatus Append(const Slice& data, const IOOptions& options,
+                    IODebugContext* dbg) override {
+      if (!fs_->manifests_fail_) {
+        return target()->Append(data, options, dbg);
+      }
+      IOStatus s = IOStatus::IOError("by the test");
+      s.SetRetryable(true);
+      return s;
+    }
+
+   private:
+    WalDeviceFS* const fs_;
+  };
+
   std::atomic<size_t> written_{0};
   std::atomic<bool> appends_fail_{false};
   std::atomic<bool> syncs_fail_{false};
   std::atomic<bool> truncates_fail_{false};
+  std::atomic<bool> manifests_fail_{false};
 };
 
 // Forbids automatic recoveries, and calls a function after a flush.
@@ -155,6 +187,10 @@ class DBWalCutTest : public DBTestBase {
       : DBTestBase("db_wal_cut_test", /*env_do_fsync=*/false),
         fs_(std::make_shared<WalDeviceFS>(env_->GetFileSystem())),
         device_env_(NewCompositeEnv(fs_)),
+        power_fs_(
+            std::make_shared<FaultInjectionTestFS>(env_->GetFileSystem())),
+        power_device_(std::make_shared<WalDeviceFS>(power_fs_)),
+        power_env_(NewCompositeEnv(power_device_)),
         listener_(std::make_shared<Listener>()) {
     sync_.sync = true;
   }
@@ -162,6 +198,7 @@ class DBWalCutTest : public DBTestBase {
     SyncPoint::GetInstance()->DisableProcessing();
     SyncPoint::GetInstance()->ClearAllCallBacks();
     fs_->Repair();
+    power_device_->Repair();
     Close();
     last_options_ = Options();
     last_options_.env = env_;
@@ -258,25 +295,28 @@ class DBWalCutTest : public DBTestBase {
 
   // Makes an empty DB for transactions in the place of db_.
   void OpenTransactionDB(const Options& options,
-                         std::unique_ptr<TransactionDB>* db) {
+                         std::unique_ptr<TransactionDB>* db,
+                         TxnDBWritePolicy policy = WRITE_COMMITTED) {
     db->reset();
     Close();
     Options plain = BufferOptions();
     ASSERT_OK(DestroyDB(dbname_, plain));
+    TransactionDBOptions db_options;
+    db_options.write_policy = policy;
     TransactionDB* opened = nullptr;
-    ASSERT_OK(
-        TransactionDB::Open(options, TransactionDBOptions(), dbname_, &opened));
+    ASSERT_OK(TransactionDB::Open(options, db_options, dbname_, &opened));
     db->reset(opened);
   }
   // Opens the copy. Returns its prepared transactions.
-  void OpenTransactionCopy(
-      Options options, std::unique_ptr<TransactionDB>* db,
-      std::vector<std::unique_ptr<Transaction>>* prepared) {
+  void OpenTransactionCopy(Options options, std::unique_ptr<TransactionDB>* db,
+                           std::vector<std::unique_ptr<Transaction>>* prepared,
+                           TxnDBWritePolicy policy = WRITE_COMMITTED) {
     options.env = env_;
     options.listeners.clear();
+    TransactionDBOptions db_options;
+    db_options.write_policy = policy;
     TransactionDB* opened = nullptr;
-    ASSERT_OK(
-        TransactionDB::Open(options, TransactionDBOptions(), Copy(), &opened));
+    ASSERT_OK(TransactionDB::Open(options, db_options, Copy(), &opened));
     db->reset(opened);
     std::vector<Transaction*> found;
     opened->GetAllPreparedTransactions(&found);
@@ -315,6 +355,10 @@ class DBWalCutTest : public DBTestBase {
   WriteOptions sync_;
   const std::shared_ptr<WalDeviceFS> fs_;
   const std::unique_ptr<Env> device_env_;
+  // The same with a device that can lose power. Unsynced data is in no file.
+  const std::shared_ptr<FaultInjectionTestFS> power_fs_;
+  const std::shared_ptr<WalDeviceFS> power_device_;
+  const std::unique_ptr<Env> power_env_;
   const std::shared_ptr<Listener> listener_;
 };
 
@@ -380,6 +424,45 @@ TEST_F(DBWalCutTest, FailedPrepareDoesNotComeBack) {
     }
     ASSERT_EQ(1, prepared.size());
     ASSERT_EQ("keeper", prepared[0]->GetName());
+    prepared.clear();
+    db.reset();
+  });
+}
+
+// The recovery writes the state of the last commit-time batch to the memtable:
+// that of the last commit that has not failed.
+TEST_F(DBWalCutTest, FailedCommitDoesNotReplaceTheState) {
+  ForTransactions([this](const Options& options, const Fault& fault) {
+    std::unique_ptr<TransactionDB> db;
+    OpenTransactionDB(options, &db, WRITE_PREPARED);
+    TransactionOptions txn_options;
+    txn_options.use_only_the_last_commit_time_batch_for_recovery = true;
+    std::vector<std::unique_ptr<Transaction>> txns;
+    for (const std::string state : {"1", "2"}) {
+      txns.emplace_back(db->BeginTransaction(sync_, txn_options));
+      ASSERT_OK(txns.back()->SetName("txn" + state));
+      ASSERT_OK(txns.back()->Put("key" + state, "1"));
+      ASSERT_OK(txns.back()->GetCommitTimeWriteBatch()->Put("state", state));
+      ASSERT_OK(txns.back()->Prepare());
+    }
+    ASSERT_OK(txns[0]->Commit());
+    fs_->Break(fault);
+    ASSERT_NOK(txns[1]->Commit());
+    fs_->Repair();
+    ASSERT_OK(db->Resume());
+    ASSERT_EQ("1", GetOf(db.get(), "state"));
+    CopyFilesOf(db.get());
+    txns.clear();
+    db.reset();
+
+    std::vector<std::unique_ptr<Transaction>> prepared;
+    OpenTransactionCopy(options, &db, &prepared, WRITE_PREPARED);
+    ASSERT_EQ("1", GetOf(db.get(), "state"));
+    ASSERT_EQ("1", GetOf(db.get(), "key1"));
+    ASSERT_EQ("none", GetOf(db.get(), "key2"));
+    ASSERT_EQ(1, prepared.size());
+    ASSERT_EQ("txn2", prepared[0]->GetName());
+    ASSERT_OK(prepared[0]->Rollback());
     prepared.clear();
     db.reset();
   });
@@ -452,6 +535,54 @@ TEST_F(DBWalCutTest, UpdatesHaveNoFailedWrite) {
     ASSERT_OK(iter->status());
     ASSERT_EQ(std::vector<std::string>({"a", "b", "c"}), collector.keys);
   }
+}
+
+// An iterator that has read the failed write ahead does not return it in the
+// place of the next one.
+TEST_F(DBWalCutTest, OlderIteratorDoesNotReturnAFailedWrite) {
+  Options options = DeviceOptions();
+  options.paranoid_checks = false;
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("a", "1"));
+  std::unique_ptr<TransactionLogIterator> iter;
+  fs_->on_sync = [&] { ASSERT_OK(db_->GetUpdatesSince(1, &iter)); };
+  fs_->Break({.syncs = true});
+  ASSERT_NOK(db_->Put(sync_, "failed", "1"));
+  fs_->Repair();
+  ASSERT_TRUE(iter != nullptr);
+  ASSERT_OK(Put("b", "1"));
+  ASSERT_TRUE(iter->Valid());
+  iter->Next();
+  ASSERT_FALSE(iter->Valid());
+  ASSERT_TRUE(iter->status().IsTryAgain());
+
+  ASSERT_OK(db_->GetUpdatesSince(2, &iter));
+  KeyCollector collector;
+  ASSERT_TRUE(iter->Valid());
+  ASSERT_OK(iter->GetBatch().writeBatchPtr->Iterate(&collector));
+  ASSERT_EQ(std::vector<std::string>({"b"}), collector.keys);
+}
+
+// The cut does not sync the newest WAL before the older ones: a loss of power
+// would leave a write without those before it.
+TEST_F(DBWalCutTest, PowerLossAfterACutLeavesNoGap) {
+  Options options = DeviceOptions();
+  options.env = power_env_.get();
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("a", "1"));
+  ASSERT_OK(dbfull()->TEST_SwitchMemtable());
+  ASSERT_OK(Put("b", "1"));
+  power_device_->Break({.appends = true, .written = 10});
+  ASSERT_NOK(Put("failed", std::string(100 << 10, 'v')));
+  power_device_->Repair();
+  power_fs_->SetFilesystemActive(false);
+  Close();
+  ASSERT_OK(power_fs_->DropUnsyncedFileData());
+  power_fs_->SetFilesystemActive(true);
+  Reopen(options);
+  ASSERT_TRUE(Get("a") == "1" || Get("b") == "NOT_FOUND");
+  ASSERT_EQ("NOT_FOUND", Get("failed"));
+  Close();
 }
 
 // Without paranoid_checks the next write goes on in the same WAL, with the
@@ -585,6 +716,73 @@ TEST_F(DBWalCutTest, FailedSyncBeforeAnotherWriteIsFatal) {
   }
   prepared.clear();
   db.reset();
+}
+
+// If the WAL was synced, and only the MANIFEST could not be written, the write
+// stays in the WAL. So those behind it do no harm, and the DB recovers.
+TEST_F(DBWalCutTest, FailedManifestWriteAfterTheSyncIsNotFatal) {
+  Options options = DeviceOptions();
+  options.two_write_queues = true;
+  options.track_and_verify_wals_in_manifest = true;
+  std::unique_ptr<TransactionDB> db;
+  OpenTransactionDB(options, &db);
+  ASSERT_OK(db->Put(WriteOptions(), "a", "1"));
+  // The MANIFEST gets the sizes of WALs that are not the newest.
+  ASSERT_OK(Impl(db.get())->TEST_SwitchMemtable());
+  ASSERT_OK(db->Put(WriteOptions(), "b", "1"));
+  std::unique_ptr<Transaction> txn = Begin(db.get(), "txn");
+  bool is_first = true;
+  SyncPoint::GetInstance()->SetCallBack("DBImpl::SyncWAL:Begin", [&](void*) {
+    if (std::exchange(is_first, false)) {
+      ASSERT_OK(db->Put(WriteOptions(), "behind", "1"));
+    }
+  });
+  SyncPoint::GetInstance()->EnableProcessing();
+  fs_->Break({.manifests = true});
+  ASSERT_NOK(txn->Prepare());
+  SyncPoint::GetInstance()->DisableProcessing();
+  fs_->Repair();
+  ASSERT_FALSE(is_first);
+  ASSERT_EQ(Status::Severity::kHardError,
+            Impl(db.get())->TEST_GetBGError().severity());
+  ASSERT_OK(db->Resume());
+  ASSERT_OK(db->Put(sync_, "c", "1"));
+  for (const char* key : {"a", "b", "behind", "c"}) {
+    ASSERT_EQ("1", GetOf(db.get(), key)) << key;
+  }
+  txn.reset();
+  db.reset();
+}
+
+// Without paranoid_checks there is no background error, also if something
+// wants to switch memtables while the file of the WAL cannot be cut.
+TEST_F(DBWalCutTest, SwitchBeforeTheWalIsCutIsNotFatal) {
+  for (const bool is_atomic : {false, true}) {
+    SCOPED_TRACE(is_atomic);
+    Options options = DeviceOptions();
+    options.paranoid_checks = false;
+    options.atomic_flush = is_atomic;
+    DestroyAndReopen(options);
+    CreateAndReopenWithCF({"one"}, options);
+    ASSERT_OK(Put(0, "a", "1"));
+    ASSERT_OK(Put(1, "a", "1"));
+    fs_->Break({.appends = true, .written = 10, .truncates = true});
+    ASSERT_NOK(db_->Put(sync_, handles_[0], "failed", "1"));
+    fs_->Break({.truncates = true});
+    ASSERT_NOK(db_->Flush(FlushOptions(), handles_));
+    // This switches memtables, too.
+    db_->SetDBOptions({{"max_total_wal_size", "1"}}).PermitUncheckedError();
+    ASSERT_NOK(db_->Put(WriteOptions(), handles_[0], "failed", "1"));
+    ASSERT_OK(dbfull()->TEST_GetBGError());
+    fs_->Repair();
+    ASSERT_OK(Put(0, "b", "1"));
+    ASSERT_OK(db_->Flush(FlushOptions(), handles_));
+    for (const char* key : {"a", "b"}) {
+      ASSERT_EQ("1", Get(0, key)) << key;
+    }
+    ASSERT_EQ("NOT_FOUND", Get(0, "failed"));
+    WaitForBackgroundWork(db_.get());
+  }
 }
 
 // While the file of the WAL cannot be cut, no newer WAL takes its place.

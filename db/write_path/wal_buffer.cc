@@ -3,6 +3,7 @@
 
 #include "db/write_path/wal_buffer.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cinttypes>
 #include <cstring>
@@ -83,13 +84,23 @@ class WalBuffer::File final : public FSWritableFileOwnerWrapper {
                : IOStatus::OK();
   }
   IOStatus Sync(const IOOptions& options, IODebugContext* dbg) override {
-    const IOStatus s = buffer_->WriteOut(this, options, dbg);
-    return s.ok() ? target()->Sync(options, dbg) : s;
+    IOStatus s = buffer_->BeginSync(this, options, dbg);
+    if (s.ok()) {
+      s = target()->Sync(options, dbg);
+      buffer_->EndSync(this);
+    }
+    return s;
   }
   IOStatus Fsync(const IOOptions& options, IODebugContext* dbg) override {
-    const IOStatus s = buffer_->WriteOut(this, options, dbg);
-    return s.ok() ? target()->Fsync(options, dbg) : s;
+    IOStatus s = buffer_->BeginSync(this, options, dbg);
+    if (s.ok()) {
+      s = target()->Fsync(options, dbg);
+      buffer_->EndSync(this);
+    }
+    return s;
   }
+  // A cut does not count this as a sync: it promises nothing, and may come
+  // before the older WALs are synced.
   IOStatus RangeSync(uint64_t offset, uint64_t nbytes, const IOOptions& options,
                      IODebugContext* dbg) override {
     const IOStatus s = buffer_->WriteOut(this, options, dbg);
@@ -142,6 +153,12 @@ class WalBuffer::File final : public FSWritableFileOwnerWrapper {
   // Set after a failed write that bypassed the buffer: the file's contents are
   // unknown, so all later appends bypass the buffer, until it is truncated.
   bool does_without_ = false;
+  // The members below are guarded by the buffer's mutex.
+  // Number of syncs that have begun and not ended.
+  int num_syncs_ = 0;
+  // Syncs that have ended may have made bytes before this offset durable, but
+  // none behind it.
+  uint64_t durable_to_ = 0;
 
  private:
   WalBuffer* const buffer_;
@@ -307,6 +324,34 @@ IOStatus WalBuffer::WriteAndStart(File* file, const Slice& data,
 IOStatus WalBuffer::WriteOut(File* file, const IOOptions& options,
                              IODebugContext* dbg) {
   MutexLock lock(&mutex_);
+  return WriteOutLocked(file, options, dbg);
+}
+
+IOStatus WalBuffer::BeginSync(File* file, const IOOptions& options,
+                              IODebugContext* dbg) {
+  MutexLock lock(&mutex_);
+  const IOStatus s = WriteOutLocked(file, options, dbg);
+  if (s.ok()) {
+    ++file->num_syncs_;
+  }
+  return s;
+}
+
+void WalBuffer::EndSync(File* file) {
+  MutexLock lock(&mutex_);
+  assert(file->num_syncs_ > 0);
+  --file->num_syncs_;
+  // A failed write may have written bytes that the file has not counted.
+  const bool has_more = file->does_without_ || cut_file_ == file ||
+                        (owner_ == file && has_failed_);
+  file->durable_to_ =
+      has_more ? UINT64_MAX
+               : std::max<uint64_t>(file->durable_to_, file->written_);
+}
+
+IOStatus WalBuffer::WriteOutLocked(File* file, const IOOptions& options,
+                                   IODebugContext* dbg) {
+  mutex_.AssertHeld();
   if (owner_ == file) {
     return WriteOutLocked(options, dbg);
   }
@@ -352,6 +397,14 @@ void WalBuffer::Drop(File* file, uint64_t size) {
   }
 }
 
+IOStatus WalBuffer::FinishCut(const IOOptions& options) {
+  if (cut_file_.load(std::memory_order_relaxed) == nullptr) {
+    return IOStatus::OK();
+  }
+  MutexLock lock(&mutex_);
+  return FinishCutLocked(options, /*dbg=*/nullptr);
+}
+
 IOStatus WalBuffer::FinishCut(File* file, const IOOptions& options,
                               IODebugContext* dbg) {
   MutexLock lock(&mutex_);
@@ -366,8 +419,10 @@ IOStatus WalBuffer::FinishCutLocked(const IOOptions& options,
     return IOStatus::OK();
   }
   IOStatus s = file->target()->Truncate(cut_to_, options, dbg);
-  if (s.ok()) {
+  if (s.ok() && (file->num_syncs_ > 0 || file->durable_to_ > cut_to_)) {
     // Dropped bytes that were synced must not come back after a loss of power.
+    // If none were, a sync would do harm: it would make the bytes before them
+    // durable, while those of older WALs may not be.
     s = file->target()->Sync(options, dbg);
   }
   if (!s.ok()) {
@@ -383,6 +438,7 @@ IOStatus WalBuffer::FinishCutLocked(const IOOptions& options,
                  " bytes after a failed write",
                  fname_.c_str(), file->fname().c_str(), cut_to_);
   file->written_ = cut_to_;
+  file->durable_to_ = std::min(file->durable_to_, cut_to_);
   file->does_without_ = false;
   if (owner_ == file) {
     has_failed_ = false;

@@ -40,6 +40,9 @@ class Logger;
 //    of the WAL has some of them and could not be truncated, no WAL gets a
 //    byte, and FSWritableFile::Flush() of that file fails, until it is
 //    truncated; each of these calls tries it again.
+// 5. The buffer syncs a file only to make the drop of bytes durable that a sync
+//    may have made durable. Callers sync the older WALs before they sync a WAL,
+//    so a loss of power never leaves bytes of a WAL without those before them.
 //
 // Thread-safe.
 // REQUIRES: outlives the files that Wrap() returns.
@@ -67,6 +70,9 @@ class WalBuffer {
   // Writes all bytes that were appended before the call to the files of their
   // WALs.
   IOStatus WriteOut(const IOOptions& options);
+  // Truncates the file that FSWritableFile::Truncate() could not truncate, if
+  // there is one.
+  IOStatus FinishCut(const IOOptions& options);
 
   // Deletes the buffer's file if nothing in it is needed. Returns false if the
   // file still exists.
@@ -86,6 +92,10 @@ class WalBuffer {
   // Writes the bytes of `file` that are in the buffer. If this returns OK, the
   // buffer has no bytes of the file.
   IOStatus WriteOut(File* file, const IOOptions& options, IODebugContext* dbg);
+  // The same, before a sync of `file`. If this returns OK, EndSync() has to be
+  // called after the sync, whether that fails or not.
+  IOStatus BeginSync(File* file, const IOOptions& options, IODebugContext* dbg);
+  void EndSync(File* file);
   // Drops the bytes of `file` behind `size` from the buffer and from the file
   // itself. If this fails, only the file still has some of them, and
   // FinishCut() is left.
@@ -107,6 +117,8 @@ class WalBuffer {
                          const IOOptions& options, bool has_checksum,
                          IODebugContext* dbg);
   // REQUIRES: mutex_ is held
+  IOStatus WriteOutLocked(File* file, const IOOptions& options,
+                          IODebugContext* dbg);
   IOStatus WriteOutLocked(const IOOptions& options, IODebugContext* dbg);
   // Drops bytes from the buffer, and notes how far the file has to be truncated
   // if it may have some of them.

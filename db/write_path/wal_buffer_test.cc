@@ -71,6 +71,8 @@ class AppendingFS final : public FileSystemWrapper {
   // If set, the file is not truncated, or not synced.
   std::atomic<bool> truncates_fail{false};
   std::atomic<bool> syncs_fail{false};
+  // Number of syncs of files that were not reopened.
+  std::atomic<int> syncs{0};
   // Number of truncations that have not failed.
   std::atomic<int> truncates{0};
   // Number of syncs of reopened files, after their last append.
@@ -113,6 +115,7 @@ class AppendingFS final : public FileSystemWrapper {
       return target()->Truncate(size, options, dbg);
     }
     IOStatus Sync(const IOOptions& options, IODebugContext* dbg) override {
+      ++fs_->syncs;
       return fs_->syncs_fail ? IOStatus::IOError("the device is gone")
                              : target()->Sync(options, dbg);
     }
@@ -357,6 +360,43 @@ TEST_F(WalBufferTest, TruncateAfterAFailedWriteKeepsTheBytesBefore) {
   }
 }
 
+// A sync would make the bytes before them durable, while those of older WALs
+// may not be.
+TEST_F(WalBufferTest, TruncateSyncsOnlyIfDroppedBytesMayBeDurable) {
+  for (const bool was_synced : {false, true}) {
+    SCOPED_TRACE(was_synced);
+    auto wal = NewWal(was_synced ? 6 : 5);
+    ASSERT_OK(Append(wal.get(), "12"));
+    ASSERT_OK(Append(wal.get(), "abcdef"));
+    ASSERT_OK(was_synced ? Sync(wal.get()) : buffer_->WriteOut(IOOptions()));
+    fs_->syncs = 0;
+    ASSERT_OK(Truncate(wal.get(), 5));
+    ASSERT_EQ(was_synced ? 1 : 0, fs_->syncs);
+    ASSERT_OK(Append(wal.get(), "ghi"));
+    ASSERT_OK(Truncate(wal.get(), 5));
+    ASSERT_EQ(was_synced ? 1 : 0, fs_->syncs);
+    ASSERT_OK(Truncate(wal.get(), 4));
+    ASSERT_EQ(was_synced ? 2 : 0, fs_->syncs);
+    ASSERT_OK(wal->Close(IOOptions(), nullptr));
+    ASSERT_EQ("12ab", FileOf(was_synced ? 6 : 5));
+  }
+}
+
+// A sync that fails may have made the bytes durable.
+TEST_F(WalBufferTest, TruncateSyncsAfterAFailedSync) {
+  auto wal = NewWal(5);
+  ASSERT_OK(Append(wal.get(), "12"));
+  ASSERT_OK(Append(wal.get(), "abc"));
+  fs_->syncs_fail = true;
+  ASSERT_TRUE(Sync(wal.get()).IsIOError());
+  fs_->syncs_fail = false;
+  fs_->syncs = 0;
+  ASSERT_OK(Truncate(wal.get(), 2));
+  ASSERT_EQ(1, fs_->syncs);
+  ASSERT_OK(wal->Close(IOOptions(), nullptr));
+  ASSERT_EQ("12", FileOf(5));
+}
+
 // A file that cannot be truncated gets nothing, and no newer WAL does, until it
 // is truncated.
 TEST_F(WalBufferTest, FailedTruncateIsTriedAgainBeforeAnythingIsWritten) {
@@ -366,9 +406,13 @@ TEST_F(WalBufferTest, FailedTruncateIsTriedAgainBeforeAnythingIsWritten) {
       [](FSWritableFile* wal) { return wal->Flush(IOOptions(), nullptr); },
       [](FSWritableFile* wal) { return wal->Fsync(IOOptions(), nullptr); },
       [](FSWritableFile* wal) { return Truncate(wal, 5); },
-      [this](FSWritableFile*) { return buffer_->WriteOut(IOOptions()); }};
+      [this](FSWritableFile*) { return buffer_->WriteOut(IOOptions()); },
+      [this](FSWritableFile*) { return buffer_->FinishCut(IOOptions()); }};
   for (const bool is_written_out : {false, true}) {
     for (const bool is_sync : {false, true}) {
+      if (is_sync && !is_written_out) {
+        continue;  // the file is truncated without a sync
+      }
       for (size_t i = 0; i < calls.size(); ++i) {
         const uint64_t number =
             10 + i * 4 + uint64_t{is_written_out} * 2 + uint64_t{is_sync};

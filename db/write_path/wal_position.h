@@ -5,11 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/types.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+class WriteBatch;
 
 // A place between two records of a WAL, with the state that its log::Writer has
 // there. The writer can go back to it: log::Writer::CutBack().
@@ -29,6 +32,11 @@ struct WalExtent {
   WalPosition begin;
   // Offset in the WAL, in bytes.
   uint64_t end = 0;
+  // The WAL was synced behind the group.
+  bool is_synced = false;
+  // What DBImpl::cached_recoverable_state_ was before the group; nullptr if the
+  // group has not replaced it.
+  std::unique_ptr<WriteBatch> replaced_state;
 };
 
 }  // namespace ROCKSDB_NAMESPACE
