@@ -452,6 +452,7 @@ TEST_F(DBWalCutTest, FailedCommitDoesNotReplaceTheState) {
     ASSERT_OK(db->Resume());
     ASSERT_EQ("1", GetOf(db.get(), "state"));
     CopyFilesOf(db.get());
+    ASSERT_OK(txns[1]->Rollback());
     txns.clear();
     db.reset();
 
