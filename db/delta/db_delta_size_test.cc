@@ -107,7 +107,7 @@ TEST_F(DBDeltaSizeTest, FlushedOperands) {
 TEST_F(DBDeltaSizeTest, Buckets) {
   constexpr uint32_t kKeys = 400;
   Options options = DeltaOptions();
-  options.delta_bucket_size = 40 << 10;  // of ten blocks
+  options.delta_bucket_size = 40 << 10;  // ten blocks
   DestroyAndReopen(options);
   FlushOperands(0, kKeys, /*size=*/1000);
   ASSERT_OK(CompactAll());

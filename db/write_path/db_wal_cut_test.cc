@@ -324,6 +324,24 @@ class DBWalCutTest : public DBTestBase {
       prepared->emplace_back(txn);
     }
   }
+  // Fails a Prepare() whose record has another write behind it in the WAL when
+  // it is to be synced.
+  void FailPrepareBeforeAnotherWrite(TransactionDB* db, Transaction* txn,
+                                     const Fault& fault) {
+    bool is_first = true;
+    SyncPoint::GetInstance()->SetCallBack("DBImpl::SyncWAL:Begin", [&](void*) {
+      if (std::exchange(is_first, false)) {
+        ASSERT_OK(db->Put(WriteOptions(), "behind", "1"));
+      }
+    });
+    SyncPoint::GetInstance()->EnableProcessing();
+    fs_->Break(fault);
+    ASSERT_NOK(txn->Prepare());
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearCallBack("DBImpl::SyncWAL:Begin");
+    fs_->Repair();
+    ASSERT_FALSE(is_first);
+  }
   // Begins a transaction that sets the key of its own name to 1.
   std::unique_ptr<Transaction> Begin(TransactionDB* db,
                                      const std::string& name) {
@@ -689,18 +707,7 @@ TEST_F(DBWalCutTest, FailedSyncBeforeAnotherWriteIsFatal) {
   OpenTransactionDB(options, &db);
   ASSERT_OK(db->Put(WriteOptions(), "a", "1"));
   std::unique_ptr<Transaction> txn = Begin(db.get(), "txn");
-  bool is_first = true;
-  SyncPoint::GetInstance()->SetCallBack("DBImpl::SyncWAL:Begin", [&](void*) {
-    if (std::exchange(is_first, false)) {
-      ASSERT_OK(db->Put(WriteOptions(), "behind", "1"));
-    }
-  });
-  SyncPoint::GetInstance()->EnableProcessing();
-  fs_->Break({.appends = true});
-  ASSERT_NOK(txn->Prepare());
-  SyncPoint::GetInstance()->DisableProcessing();
-  fs_->Repair();
-  ASSERT_FALSE(is_first);
+  FailPrepareBeforeAnotherWrite(db.get(), txn.get(), {.appends = true});
   ASSERT_EQ(Status::Severity::kFatalError,
             Impl(db.get())->TEST_GetBGError().severity());
   ASSERT_NOK(db->Resume());
@@ -732,18 +739,7 @@ TEST_F(DBWalCutTest, FailedManifestWriteAfterTheSyncIsNotFatal) {
   ASSERT_OK(Impl(db.get())->TEST_SwitchMemtable());
   ASSERT_OK(db->Put(WriteOptions(), "b", "1"));
   std::unique_ptr<Transaction> txn = Begin(db.get(), "txn");
-  bool is_first = true;
-  SyncPoint::GetInstance()->SetCallBack("DBImpl::SyncWAL:Begin", [&](void*) {
-    if (std::exchange(is_first, false)) {
-      ASSERT_OK(db->Put(WriteOptions(), "behind", "1"));
-    }
-  });
-  SyncPoint::GetInstance()->EnableProcessing();
-  fs_->Break({.manifests = true});
-  ASSERT_NOK(txn->Prepare());
-  SyncPoint::GetInstance()->DisableProcessing();
-  fs_->Repair();
-  ASSERT_FALSE(is_first);
+  FailPrepareBeforeAnotherWrite(db.get(), txn.get(), {.manifests = true});
   ASSERT_EQ(Status::Severity::kHardError,
             Impl(db.get())->TEST_GetBGError().severity());
   ASSERT_OK(db->Resume());

@@ -334,8 +334,8 @@ TEST_F(WalBufferTest, TruncateDropsBytesOfTheFile) {
   ASSERT_EQ("l", FileOf(5));
 }
 
-// After a failed write the file may have a part of what is dropped, and a part
-// of what is kept. The latter is written again.
+// After a failed write the file may have some bytes that are dropped, and some
+// that are kept. The latter are written again.
 TEST_F(WalBufferTest, TruncateAfterAFailedWriteKeepsTheBytesBefore) {
   for (const size_t written : {0, 2, 3, 5, 6}) {
     for (const size_t kept : {0, 3, 6}) {

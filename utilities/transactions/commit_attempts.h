@@ -14,9 +14,9 @@
 //    records of failed attempts the WALs have. A transaction that was rolled
 //    back after a recovery (DB::Resume()) is not applied.
 //
-// Why a commit marker is not always enough for the second invariant: the write
-// of a marker can fail after the marker has reached the WAL, for example in the
-// sync. Nothing is inserted into memtables then. The recovery from the error
+// Why a commit marker is not always enough for the second invariant: its write
+// can fail after the marker has reached the WAL, for example in the sync.
+// Nothing is inserted into memtables then. The recovery from the error
 // flushes all column families, which from then on skip that WAL in a replay. A
 // replay takes the marker for the end of the transaction nevertheless, so it
 // ignores a second one in a later WAL. The next attempt therefore writes the
@@ -104,7 +104,8 @@ class CommitAttempts {
   Status PlanRepetition(DBImpl* db, const std::string& txn_name,
                         bool* writes_whole);
 
-  SavePoint end_;  // of the commit-time batch before the attempt
+  // Where the commit-time batch ended before the attempt.
+  SavePoint end_;
   uint64_t wal_used_ = 0;
   // The last WAL that may have the record of a failed attempt; 0: none has.
   uint64_t failed_wal_ = 0;
