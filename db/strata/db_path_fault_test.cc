@@ -574,6 +574,8 @@ TEST_F(DBPathFaultTest, WritesGoOnIfCompactionsFail) {
     const auto counter = std::make_shared<CompactionCounter>();
     options_.listeners = {counter};
     Open();
+    const std::string works = "Files can be made in " + slow_;
+    const size_t num_works = logger_->Count(works);
     fs_->SetFault(slow_, fault);
     PutValues(0, 40);
     ASSERT_OK(Flush());
@@ -587,6 +589,7 @@ TEST_F(DBPathFaultTest, WritesGoOnIfCompactionsFail) {
     // Writes, flushes and reads go on, and the compaction waits.
     WaitForFailures(slow_);
     EXPECT_TRUE(IsWatched(slow_));
+    EXPECT_EQ(logger_->Count(works), num_works);
     for (int i = 1; i <= 3; ++i) {
       PutValues(100 * i, 100 * i + 20);
       ASSERT_OK(Flush());
@@ -607,6 +610,7 @@ TEST_F(DBPathFaultTest, WritesGoOnIfCompactionsFail) {
     ASSERT_TRUE(WaitUntil([&] { return NumTableFilesAtLevel(1) > 0; }));
     ASSERT_OK(dbfull()->TEST_WaitForCompact());
     EXPECT_FALSE(IsWatched(slow_));
+    EXPECT_GT(logger_->Count(works), num_works);
     EXPECT_EQ(NumFiles(slow_, ".dbtmp"), 0);
     ExpectValues(0, 80);
     Reopen(options_);
