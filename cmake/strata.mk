@@ -259,6 +259,7 @@ STRATA_LIB = \
   file/strata/writable_file_cut.cc \
   options/strata/address_map_options.cc \
   options/strata/delta_options.cc \
+  options/strata/feature_set.cc \
   options/strata/merged_value_options.cc \
   options/strata/omitted_at_default.cc \
   options/strata/options_file_copy.cc \
@@ -603,6 +604,7 @@ STRATA_TEST_MAIN = \
   fuzz/strata/fuzz_corpus_test.cc \
   options/strata/address_map_options_test.cc \
   options/strata/delta_options_test.cc \
+  options/strata/feature_set_test.cc \
   options/strata/merged_value_options_test.cc \
   options/strata/options_file_copy_test.cc \
   options/strata/own_option_lines_test.cc \

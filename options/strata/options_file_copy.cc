@@ -121,6 +121,11 @@ bool IsPaths(const Section& section, const OptionLine& option) {
          !option.value.empty();
 }
 
+// Returns true if the line has an option that RocksDB does not have.
+bool IsOwnOption(const Section& section, const OptionLine& option) {
+  return section.kind != Section::kOther && OwnOptionLines::IsOwn(option.name);
+}
+
 // Calls fn(value) for each cf_paths in the text that is not empty.
 void ForEachPaths(const std::string& text,
                   const std::function<void(const std::string& value)>& fn) {
@@ -221,6 +226,31 @@ std::string OptionsFileCopy::ReplacePaths(const std::string& text,
     }
     result +=
         paths == nullptr ? line : LineOf("cf_paths", PathListToString(*paths));
+  });
+  return result;
+}
+
+std::vector<OptionsFileCopy::OwnOption> OptionsFileCopy::OwnOptions(
+    const std::string& text) {
+  std::vector<OwnOption> options;
+  ForEachLine(text, [&](const Section& section, const std::string& line) {
+    const OptionLine option = Parse(line);
+    if (IsOwnOption(section, option)) {
+      options.push_back({section.name, option.name, option.value});
+    }
+  });
+  return options;
+}
+
+std::string OptionsFileCopy::WithoutOwnOptions(
+    const std::string& text,
+    const std::function<bool(const std::string& name)>& drops) {
+  std::string result;
+  ForEachLine(text, [&](const Section& section, const std::string& line) {
+    const OptionLine option = Parse(line);
+    if (!IsOwnOption(section, option) || !drops(option.name)) {
+      result += line;
+    }
   });
   return result;
 }

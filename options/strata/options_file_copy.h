@@ -16,7 +16,8 @@
 namespace ROCKSDB_NAMESPACE {
 
 // Changes the text of an OPTIONS file for a copy of the database in another
-// directory, or for the database itself if its files have moved.
+// directory, or for the database itself if its files have moved or if it goes
+// back to RocksDB.
 //
 // Invariant: the text for a copy names no directory in which the original has
 // files. A database that is opened by its OPTIONS file deletes unknown files
@@ -66,6 +67,21 @@ class OptionsFileCopy {
   static std::string ReplacePaths(const std::string& text,
                                   const PathsOfFamily& paths_of,
                                   std::set<std::string>* families);
+
+  // An option that RocksDB does not have.
+  struct OwnOption {
+    std::string family;  // empty: an option of the database
+    std::string name;
+    std::string value;
+  };
+  // Returns those in the text, in their order, as comments or not.
+  static std::vector<OwnOption> OwnOptions(const std::string& text);
+
+  // Returns the text without the lines of those of these options for which
+  // `drops` returns true. This function changes no other line.
+  static std::string WithoutOwnOptions(
+      const std::string& text,
+      const std::function<bool(const std::string& name)>& drops);
 
   // Adds the cf_paths of all column families in the text to *directories.
   // Returns an error if they are no list of paths.

@@ -176,6 +176,50 @@ TEST(OptionsFileCopyTest, PathsThatMoved) {
   EXPECT_EQ(families, std::set<std::string>{"a"});
 }
 
+TEST(OptionsFileCopyTest, OwnOptionsAreListedAndLeftOut) {
+  const std::string text =
+      "[DBOptions]\n"
+      "  max_open_files=-1\n"
+      "  # strata: wal_mmap_buffer_size=65536\n"
+      "[CFOptions \"a\"]\n"
+      "  # a comment: cf_paths=/x\n"
+      "  # strata: cf_paths=/fast,/slow\n"
+      "delta_max_buckets = 8\n"
+      "  num_levels=7\n"
+      "[TableOptions/BlockBasedTable \"a\"]\n"
+      "  cf_paths=/no/option\n"
+      "[CFOptions \"b\"]\n"
+      "  # strata: enable_delta_separation=true";
+  std::string found;
+  for (const auto& option : OptionsFileCopy::OwnOptions(text)) {
+    found += option.family + "|" + option.name + "|" + option.value + "\n";
+  }
+  EXPECT_EQ(found,
+            "|wal_mmap_buffer_size|65536\n"
+            "a|cf_paths|/fast,/slow\n"
+            "a|delta_max_buckets|8\n"
+            "b|enable_delta_separation|true\n");
+  EXPECT_EQ(OptionsFileCopy::WithoutOwnOptions(
+                text, [](const std::string&) { return true; }),
+            "[DBOptions]\n"
+            "  max_open_files=-1\n"
+            "[CFOptions \"a\"]\n"
+            "  # a comment: cf_paths=/x\n"
+            "  num_levels=7\n"
+            "[TableOptions/BlockBasedTable \"a\"]\n"
+            "  cf_paths=/no/option\n"
+            "[CFOptions \"b\"]\n");
+  const std::string kept = OptionsFileCopy::WithoutOwnOptions(
+      text, [](const std::string& name) { return name == "cf_paths"; });
+  EXPECT_EQ(
+      kept.size() + std::string("  # strata: cf_paths=/fast,/slow\n").size(),
+      text.size());
+  EXPECT_EQ(kept.find("/slow"), std::string::npos) << kept;
+  EXPECT_EQ(OptionsFileCopy::WithoutOwnOptions(
+                text, [](const std::string&) { return false; }),
+            text);
+}
+
 }  // namespace ROCKSDB_NAMESPACE
 
 int main(int argc, char** argv) {
