@@ -222,9 +222,11 @@ STRATA_LIB = \
   db/strata/db_strata_write_groups.cc \
   db/strata/delta_job_run.cc \
   db/strata/family_implicit_snapshots.cc \
+  db/strata/feature_traces.cc \
   db/strata/flush_order_gate.cc \
   db/strata/implicit_snapshot_registry.cc \
   db/strata/level_move.cc \
+  db/strata/manifest_features.cc \
   db/strata/manual_blob_gc.cc \
   db/strata/manual_delta_job.cc \
   db/strata/point_read.cc \
@@ -552,6 +554,7 @@ STRATA_TEST_MAIN = \
   db/strata/db_resume_test.cc \
   db/strata/db_space_recovery_test.cc \
   db/strata/family_implicit_snapshots_test.cc \
+  db/strata/feature_traces_test.cc \
   db/strata/flush_order_gate_test.cc \
   db/strata/forward_iterator_blobs_test.cc \
   db/strata/forward_iterator_operands_test.cc \
@@ -562,6 +565,7 @@ STRATA_TEST_MAIN = \
   db/strata/history_sweep_test.cc \
   db/strata/implicit_snapshot_registry_test.cc \
   db/strata/level_move_test.cc \
+  db/strata/manifest_features_test.cc \
   db/strata/manual_compaction_schedule_test.cc \
   db/strata/merge_result_copy_test.cc \
   db/strata/metamorphic_test.cc \

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include "db/delta/delta_version.h"
 #include "db/manifest_ops.h"
 #include "db/path_layout/manifest_records.h"
+#include "db/path_layout/path_layout.h"
 #include "db/version_edit.h"
 #include "db/version_edit_handler.h"
 #include "file/filename.h"
@@ -43,12 +45,15 @@ class FamilyFiles {
       table.oldest_blob_file = file.oldest_blob_file_number;
       table.size = file.fd.GetFileSize();
       table.checksum = {file.file_checksum, file.file_checksum_func_name};
+      table.blob_path_mask = PathLayout::BlobPathMask(file);
+      table.is_mapped = file.blob_refs.mapped.Any();
     }
     for (const BlobFileAddition& blob : edit.GetBlobFileAdditions()) {
       BlobFile& file = blobs_[blob.GetBlobFileNumber()];
       file.path_id = blob.GetPathId();
       file.live_blobs = blob.GetTotalBlobCount();
       file.is_mapped = blob.GetIndexBytes() > 0;
+      file.is_hot = blob.hot().is_hot();
       file.size = BlobLogHeader::kSize + blob.GetTotalBlobBytes() +
                   blob.GetIndexBytes() + BlobLogFooter::kSize;
       file.checksum = {blob.GetChecksumValue(), blob.GetChecksumMethod()};
@@ -76,8 +81,11 @@ class FamilyFiles {
     result.name = name_;
     std::set<uint64_t> linked;
     for (const auto& [number, table] : tables_) {
-      Add(kTableFile, number, table.path_id, table.size, table.checksum,
-          &result);
+      ManifestFamily::File* const file =
+          Add(kTableFile, number, table.path_id, table.size, table.checksum,
+              &result);
+      file->blob_path_mask = table.blob_path_mask;
+      file->is_mapped = table.is_mapped;
       if (table.oldest_blob_file != kInvalidBlobFileNumber) {
         linked.insert(table.oldest_blob_file);
       }
@@ -88,16 +96,22 @@ class FamilyFiles {
           blob.is_mapped || (!linked.empty() && number >= *linked.begin());
       if (may_have_values &&
           (blob.live_blobs > 0 || linked.count(number) > 0)) {
-        Add(kBlobFile, number, blob.path_id, blob.size, blob.checksum, &result);
+        ManifestFamily::File* const file = Add(
+            kBlobFile, number, blob.path_id, blob.size, blob.checksum, &result);
+        file->is_mapped = blob.is_mapped;
+        file->is_hot = blob.is_hot;
+        file->entries = blob.live_blobs;
       }
     }
+    result.has_deltas = HasDeltas();
     if (knows_deltas_ && deltas_.Current() != nullptr &&
         !deltas_.Current()->IsLoading()) {
       deltas_.Current()->ForEachFile([&](const DeltaVersion::FilePtr& file) {
         const DeltaFileDescription& description = file->description();
         Add(kDeltaFile, file->number(), description.path_id, description.size,
             {description.file_checksum, description.file_checksum_func_name},
-            &result);
+            &result)
+            ->entries = description.num_entries;
       });
     }
     return result;
@@ -114,21 +128,33 @@ class FamilyFiles {
     uint64_t oldest_blob_file = kInvalidBlobFileNumber;
     uint64_t size = 0;
     Checksum checksum;
+    uint8_t blob_path_mask = 0;
+    bool is_mapped = false;
   };
   struct BlobFile {
     uint32_t path_id = 0;
     uint64_t live_blobs = 0;
     bool is_mapped = false;
+    bool is_hot = false;
     uint64_t size = 0;
     Checksum checksum;
   };
 
-  static void Add(FileType type, uint64_t number, uint32_t path_id,
-                  uint64_t size, const Checksum& checksum,
-                  ManifestFamily* result) {
+  bool HasDeltas() const {
+    std::shared_ptr<const DeltaVersion> current;
+    return !knows_deltas_ || !deltas_.Finish(&current).ok() ||
+           current != nullptr;
+  }
+
+  // Returns the file that was added, until the next one is added.
+  static ManifestFamily::File* Add(FileType type, uint64_t number,
+                                   uint32_t path_id, uint64_t size,
+                                   const Checksum& checksum,
+                                   ManifestFamily* result) {
     result->files.push_back(
         {type, number, path_id, size, checksum.value,
          checksum.value.empty() ? std::string() : checksum.func_name});
+    return &result->files.back();
   }
 
   std::string name_;

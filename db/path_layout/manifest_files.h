@@ -28,11 +28,22 @@ struct ManifestFamily {
     // the MANIFEST has none.
     std::string checksum = {};
     std::string checksum_func_name = {};
+    // Of an SST file: PathLayout::BlobPathMask().
+    uint8_t blob_path_mask = 0;
+    // An SST file with mapped entries, or a blob file of format version 2.
+    bool is_mapped = false;
+    // A blob file with hot values.
+    bool is_hot = false;
+    // Of a blob file: the values that are not garbage. Of a delta file: the
+    // operands, or the anchors of keys. Of an SST file: 0.
+    uint64_t entries = 0;
   };
 
   std::string name;
   // In no particular order.
   std::vector<File> files;
+  // There are delta files or buckets, or they cannot be made out.
+  bool has_deltas = false;
 };
 
 // Sets *fname to the MANIFEST that CURRENT names. If CURRENT names none, takes

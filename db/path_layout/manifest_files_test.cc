@@ -137,6 +137,55 @@ TEST_F(ManifestFilesTest, HasTheChecksumsOfFiles) {
   }
 }
 
+// What a file needs of Strata, and where its values are.
+TEST_F(ManifestFilesTest, HasTheFeaturesOfFiles) {
+  std::vector<Options> options = {PathOptions("a", 2, {0}, {1}),
+                                  PathOptions("b", 2, {0}, {1}),
+                                  PathOptions("c", 2, {0}, {0})};
+  options[0].enable_blob_address_map = true;
+  options[2].enable_blob_files = false;
+  options[2].enable_delta_separation = true;
+  options[2].merge_operator = MergeOperators::CreateStringAppendOperator();
+  OpenNew(options);
+  PutRange(0, 0, 20);
+  PutRange(1, 0, 20);
+  ASSERT_OK(db_->Merge(WriteOptions(), Handle(2), "operand", "m"));
+  for (int family = 0; family < 3; ++family) {
+    ASSERT_OK(FlushFamily(family));
+  }
+  const auto read = [&](const Comparator* comparator) {
+    std::vector<ManifestFamily> families;
+    EXPECT_OK(ReadManifestFiles(
+        fs_.get(), Manifest(), [&](const std::string&) { return comparator; },
+        &families));
+    return families;
+  };
+  std::vector<ManifestFamily> families = read(BytewiseComparator());
+  ASSERT_EQ(families.size(), 3u);
+  for (size_t i = 0; i < families.size(); ++i) {
+    EXPECT_EQ(families[i].has_deltas, i == 2) << families[i].name;
+    for (const ManifestFamily::File& file : families[i].files) {
+      EXPECT_EQ(file.is_mapped, i == 0) << families[i].name << file.number;
+      EXPECT_FALSE(file.is_hot);
+      EXPECT_EQ(file.entries, file.type == kBlobFile    ? 20u
+                              : file.type == kDeltaFile ? 1u
+                                                        : 0u);
+      EXPECT_EQ(file.blob_path_mask, file.type == kTableFile && i < 2 ? 2u : 0u)
+          << families[i].name << file.number;
+    }
+  }
+  // Without a comparator it is not known.
+  families = read(nullptr);
+  EXPECT_FALSE(families[0].has_deltas);
+  EXPECT_TRUE(families[2].has_deltas);
+  // The last delta file has become a value.
+  options[2].enable_delta_separation = false;
+  ASSERT_OK(Open(options, /*create_families=*/false));
+  Compact(2);
+  families = read(BytewiseComparator());
+  EXPECT_FALSE(families[2].has_deltas);
+}
+
 // Files are added, moved and removed, by all kinds of jobs.
 TEST_F(ManifestFilesTest, NamesTheFilesOfTheLastVersions) {
   std::vector<Options> options = {

@@ -9,23 +9,31 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-bool IsRefusedByRocksDB(const VersionStorageInfo& storage) {
+FeatureSet FeaturesRefusedByRocksDB(const VersionStorageInfo& storage) {
+  FeatureSet features;
   if (storage.delta() != nullptr) {
-    return true;
+    features.Add(FeatureSet::kDeltas);
   }
   for (const auto& file : storage.GetBlobFiles()) {
-    if (file->GetPathId() != 0 || file->IsMapped()) {
-      return true;
+    if (file->GetPathId() != 0) {
+      features.Add(FeatureSet::kLayouts);
+    }
+    if (file->IsMapped()) {
+      features.Add(FeatureSet::kMap);
     }
   }
   for (int level = 0; level < storage.num_levels(); ++level) {
     for (const FileMetaData* file : storage.LevelFiles(level)) {
       if (file->blob_refs.mapped.Any()) {
-        return true;
+        features.Add(FeatureSet::kMap);
       }
     }
   }
-  return false;
+  return features;
+}
+
+bool IsRefusedByRocksDB(const VersionStorageInfo& storage) {
+  return !FeaturesRefusedByRocksDB(storage).IsEmpty();
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include "options/strata/feature_set.h"
 #include "rocksdb/rocksdb_namespace.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -18,5 +19,9 @@ class VersionStorageInfo;
 // A column family without such a state adds nothing to a new MANIFEST that
 // RocksDB refuses.
 bool IsRefusedByRocksDB(const VersionStorageInfo& storage);
+
+// Returns the features that have made such a state; none if RocksDB does not
+// refuse it.
+FeatureSet FeaturesRefusedByRocksDB(const VersionStorageInfo& storage);
 
 }  // namespace ROCKSDB_NAMESPACE

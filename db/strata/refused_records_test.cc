@@ -63,6 +63,11 @@ class RefusedRecordsTest : public StrataDBTestBase {
     InstrumentedMutexLock lock(dbfull()->mutex());
     return IsRefusedByRocksDB(*FamilyOf(handle)->current()->storage_info());
   }
+  FeatureSet FeaturesOf(ColumnFamilyHandle* handle) {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    return FeaturesRefusedByRocksDB(
+        *FamilyOf(handle)->current()->storage_info());
+  }
   std::string Manifest() {
     std::string name;
     EXPECT_OK(ReadFileToString(env_, CurrentFileName(dbname_), &name));
@@ -100,6 +105,20 @@ class RefusedRecordsTest : public StrataDBTestBase {
 
   std::string second_;
 };
+
+TEST_F(RefusedRecordsTest, FeaturesOfAState) {
+  DestroyAndReopen(OptionsOf(kPlain));
+  const std::vector<FeatureSet> expected = {
+      FeatureSet(), FeatureSet(), FeatureSet::kLayouts, FeatureSet::kMap,
+      FeatureSet::kDeltas};
+  std::vector<ColumnFamilyHandle*> handles;
+  for (int kind = kPlain; kind < kNumKinds; ++kind) {
+    handles.push_back(
+        Create(static_cast<Kind>(kind), "kind" + std::to_string(kind)));
+    EXPECT_EQ(FeaturesOf(handles.back()).ToString(), expected[kind].ToString());
+  }
+  Destroy(handles);
+}
 
 TEST_F(RefusedRecordsTest, LastDropBeginsANewManifest) {
   for (int first = kPlain; first < kNumKinds; ++first) {
