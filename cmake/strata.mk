@@ -222,6 +222,8 @@ STRATA_LIB = \
   db/strata/db_strata_write_groups.cc \
   db/strata/delta_job_run.cc \
   db/strata/family_implicit_snapshots.cc \
+  db/strata/feature_plan.cc \
+  db/strata/feature_removal.cc \
   db/strata/feature_traces.cc \
   db/strata/flush_order_gate.cc \
   db/strata/implicit_snapshot_registry.cc \
@@ -554,6 +556,8 @@ STRATA_TEST_MAIN = \
   db/strata/db_resume_test.cc \
   db/strata/db_space_recovery_test.cc \
   db/strata/family_implicit_snapshots_test.cc \
+  db/strata/feature_plan_test.cc \
+  db/strata/feature_removal_test.cc \
   db/strata/feature_traces_test.cc \
   db/strata/flush_order_gate_test.cc \
   db/strata/forward_iterator_blobs_test.cc \
