@@ -8,8 +8,6 @@
 #include <cstdio>
 #include <limits>
 
-#include "db/path_layout/path_layout.h"
-#include "options/cf_options.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/system_clock.h"
 #include "tools/strata/ldb_path_flags.h"
@@ -161,18 +159,8 @@ void MovePathsCommand::ApplyPaths() {
     }
     return;
   }
-  ColumnFamilyOptions given;
-  LdbPathFlags(option_map_).Apply(&given, &exec_state_);
-  if (given.cf_paths.empty() || !all_families_ ||
-      std::any_of(column_families_.begin(), column_families_.end(),
-                  [](const ColumnFamilyDescriptor& family) {
-                    return PathLayout::NamesPaths(
-                        MutableCFOptions(family.options));
-                  })) {
-    return;
-  }
-  for (ColumnFamilyDescriptor& family : column_families_) {
-    family.options.cf_paths = given.cf_paths;
+  if (all_families_) {
+    LdbPathFlags(option_map_).GiveToAll(&column_families_, &exec_state_);
   }
 }
 

@@ -19,6 +19,14 @@ constexpr const char* kSstIds = "level_sst_path_ids";
 constexpr const char* kBlobIds = "level_blob_path_ids";
 constexpr const char* kDeltaId = "delta_sorted_path_id";
 
+bool HasLayout(const std::vector<ColumnFamilyDescriptor>& cf_descs) {
+  return std::any_of(
+      cf_descs.begin(), cf_descs.end(),
+      [](const ColumnFamilyDescriptor& family) {
+        return PathLayout::NamesPaths(MutableCFOptions(family.options));
+      });
+}
+
 }  // namespace
 
 void LdbPathFlags::AppendNames(std::vector<std::string>* names) {
@@ -90,15 +98,23 @@ void LdbPathFlags::OverrideLoaded(std::vector<ColumnFamilyDescriptor>* cf_descs,
   }
 }
 
+void LdbPathFlags::GiveToAll(std::vector<ColumnFamilyDescriptor>* cf_descs,
+                             LDBCommandExecuteResult* result) const {
+  ColumnFamilyOptions given;
+  Apply(&given, result);
+  if (given.cf_paths.empty() || HasLayout(*cf_descs)) {
+    return;
+  }
+  for (ColumnFamilyDescriptor& family : *cf_descs) {
+    family.options.cf_paths = given.cf_paths;
+  }
+}
+
 void LdbPathFlags::KeepLoaded(
     const std::vector<ColumnFamilyDescriptor>& cf_descs,
     const std::vector<DbPath>& before, ColumnFamilyOptions* options) {
   if (!PathLayout::NamesPaths(MutableCFOptions(*options)) &&
-      std::any_of(cf_descs.begin(), cf_descs.end(),
-                  [](const ColumnFamilyDescriptor& family) {
-                    return PathLayout::NamesPaths(
-                        MutableCFOptions(family.options));
-                  })) {
+      HasLayout(cf_descs)) {
     options->cf_paths = before;
   }
 }

@@ -41,6 +41,12 @@ class LdbPathFlags {
   void OverrideLoaded(std::vector<ColumnFamilyDescriptor>* cf_descs,
                       LDBCommandExecuteResult* result) const;
 
+  // For commands about all column families, after OverrideLoaded(): if no
+  // family has a layout, gives all of them the paths of --cf_paths. The OPTIONS
+  // file has no paths of such a family, so it cannot tell whose they are.
+  void GiveToAll(std::vector<ColumnFamilyDescriptor>* cf_descs,
+                 LDBCommandExecuteResult* result) const;
+
   // For options from the OPTIONS file, after Apply() to those of the family in
   // --column_family: gives the family its former paths back if
   // --cf_paths is not for it. That is the case if it has no layout, but another

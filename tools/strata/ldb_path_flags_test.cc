@@ -105,6 +105,26 @@ TEST(LdbPathFlagsTest, PathsOfAFamilyWithoutLayoutAreKept) {
   EXPECT_EQ(kept(/*other=*/with_layout, /*mine=*/with_layout), "/flag");
 }
 
+TEST(LdbPathFlagsTest, PathsAreGivenToAllFamiliesWithoutALayout) {
+  ColumnFamilyOptions plain;
+  ColumnFamilyOptions with_layout;
+  with_layout.level_sst_path_ids = {0};
+  const std::map<std::string, std::string> flags = {{"cf_paths", "/a,/b"}};
+  const auto given = [&](const ColumnFamilyOptions& first,
+                         const std::map<std::string, std::string>& options) {
+    std::vector<ColumnFamilyDescriptor> families = {{"default", first},
+                                                    {"other", plain}};
+    LDBCommandExecuteResult result;
+    LdbPathFlags(options).GiveToAll(&families, &result);
+    EXPECT_FALSE(result.IsFailed());
+    return std::make_pair(families[0].options.cf_paths.size(),
+                          families[1].options.cf_paths.size());
+  };
+  EXPECT_EQ(given(plain, flags), std::make_pair(size_t{2}, size_t{2}));
+  EXPECT_EQ(given(plain, {}), std::make_pair(size_t{0}, size_t{0}));
+  EXPECT_EQ(given(with_layout, flags), std::make_pair(size_t{0}, size_t{0}));
+}
+
 TEST(LdbPathFlagsTest, LoadedPathsOfAFamilyAreSet) {
   ColumnFamilyOptions loaded;
   loaded.cf_paths = {{"/loaded", 1}};
