@@ -276,6 +276,7 @@ STRATA_LIB = \
   table/get_context_strata.cc \
   tools/strata/ldb_copy_layout.cc \
   tools/strata/ldb_delta_command.cc \
+  tools/strata/ldb_disable_features.cc \
   tools/strata/ldb_map_command.cc \
   tools/strata/ldb_merge_operators.cc \
   tools/strata/ldb_move_paths.cc \
@@ -621,6 +622,7 @@ STRATA_TEST_MAIN = \
   options/strata/strata_option_table_test.cc \
   tools/strata/ldb_copy_layout_test.cc \
   tools/strata/ldb_delta_command_test.cc \
+  tools/strata/ldb_disable_features_test.cc \
   tools/strata/ldb_map_command_test.cc \
   tools/strata/ldb_merge_operators_test.cc \
   tools/strata/ldb_move_paths_test.cc \

@@ -62,7 +62,8 @@ LDBCommandExecuteResult LdbMergeOperators::Refusal(const std::string& unknown) {
       "operator to LDBTool::Run(). Without the operator, ldb can run all "
       "commands that only read (keys with merge operands excepted), and "
       "checkpoint, backup, repair and disable_address_map, which keep merge "
-      "operands as they are");
+      "operands as they are, and disable_features, unless there are delta "
+      "files");
 }
 
 Status RepairWithOwnOptions(const std::string& db_path, const Options& options,

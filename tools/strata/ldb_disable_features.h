@@ -1,0 +1,138 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "db/strata/feature_plan.h"
+#include "db/strata/feature_traces.h"
+#include "db/strata/manifest_features.h"
+#include "options/strata/feature_set.h"
+#include "rocksdb/utilities/ldb_cmd.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class FileLock;
+class FileSystem;
+
+// ldb disable_features: takes all features of Strata, or some of them, out of a
+// closed database, so that RocksDB opens it with the same contents.
+//
+// The steps:
+// 1. It reads the MANIFEST, the OPTIONS file and the names in the directories,
+//    and says what there is and what is going to be done (ManifestFeatures,
+//    FeatureTraces, FeaturePlan). A dry run ends here.
+// 2. It opens the database with the features off, converts the data of one
+//    column family after the other (FeatureRemoval), and opens it once more,
+//    which begins a MANIFEST without records of what is gone. This step is left
+//    out if only options are to go.
+// 3. It reads everything once more, and names each thing that remains. If there
+//    is one, the command ends: the OPTIONS file still has the paths.
+// 4. It replaces the newest OPTIONS file by the one from before step 2, without
+//    the options of the features, and checks it.
+//
+// Invariants:
+// 1. After a crash before step 4 is complete, Strata opens the database by its
+//    OPTIONS file. After step 4 it needs the paths that the command has printed
+//    before. In both cases another run finishes the work.
+// 2. OK means that the checks of the steps 3 and 4 have found nothing.
+// 3. No option of RocksDB's changes in the OPTIONS file, unless a run ends in
+//    step 2 or 3. The next one then takes the OPTIONS file of step 2 for the
+//    one from before, in which create_if_missing and reuse_manifest_on_open
+//    are false.
+class DisableFeaturesCommand : public LDBCommand {
+ public:
+  static std::string Name() { return "disable_features"; }
+
+  DisableFeaturesCommand(const std::vector<std::string>& params,
+                         const std::map<std::string, std::string>& options,
+                         const std::vector<std::string>& flags);
+  ~DisableFeaturesCommand() override;
+
+  // Loads the options; sets those of step 2 once there is a plan.
+  void PrepareOptions() override;
+  // The options are the database's own.
+  void OverrideBaseCFOptions(ColumnFamilyOptions* /*cf_opts*/) override {}
+  void DoCommand() override;
+  bool NoDBOpen() override { return true; }
+  // A column family without delta files is converted without its merge
+  // operator; FeaturePlan refuses one with delta files.
+  bool KeepsMergeOperands() const override { return true; }
+
+  static void Help(std::string& ret);
+
+ private:
+  class Progress;
+
+  // Parses the flags of the command.
+  Status Parse(const std::map<std::string, std::string>& options,
+               const std::vector<std::string>& flags);
+
+  // All functions that return a Status may leave an error in exec_state_
+  // instead, which counts first. Then the Status is not OK.
+  Status Run();
+  Status Lock();
+  void Unlock();
+  // Reads the newest OPTIONS file.
+  Status ReadOptionsFile(std::string* name, std::string* text) const;
+  // Loads the options and keeps the text of the OPTIONS file.
+  Status LoadOptions();
+  // Gives each column family the comparator that the MANIFEST names.
+  Status UseComparators();
+  // Reads what the database has of Strata's features.
+  Status Survey();
+  Status MakePlan();
+  // Returns true if the database has to be opened.
+  bool NeedsOpen() const;
+  Status Convert();
+  Status ConvertFamilies();
+  Status VerifyData();
+  Status AddTables();
+  Status ReplaceOptionsFile();
+  Status VerifyOptionsFile();
+
+  void ReportFindings() const;
+  void ReportPlan() const;
+  // Says what the application has to do from now on.
+  void ReportAdvice() const;
+  void ReportEnd() const;
+  // Returns a line for each thing that remains of the features.
+  std::vector<std::string> Remains() const;
+  // Prints these lines. Returns an error if there are some.
+  Status ReportRemains() const;
+
+  FileSystem* fs() const;
+  const ColumnFamilyDescriptor* FindFamily(const std::string& name) const;
+  // Returns where the files of the column family are; not empty.
+  const std::vector<DbPath>& PathsOf(const ColumnFamilyOptions& options) const;
+  std::vector<std::string> Directories() const;
+  std::string WalDir() const;
+  uint64_t WalBytes() const;
+
+  FeatureSet features_ = FeatureSet::All();
+  bool is_dry_run_ = false;
+  bool into_first_path_ = false;
+  bool checks_space_ = true;
+  int num_threads_ = 1;
+
+  // The db_paths that the program has passed to LDBTool; may be empty.
+  std::vector<DbPath> db_paths_;
+  FileLock* lock_ = nullptr;
+  // The newest OPTIONS file before step 2.
+  std::string options_text_;
+  // The name of the newest one when the database was open last; empty: it was
+  // not opened.
+  std::string session_options_file_;
+  ManifestFeatures manifest_;
+  FeatureTraces traces_;
+  // nullptr: the options are as they were loaded.
+  std::unique_ptr<FeaturePlan> plan_;
+  std::shared_ptr<Progress> progress_;
+};
+
+}  // namespace ROCKSDB_NAMESPACE
