@@ -524,13 +524,25 @@ if sys.argv[1] == 'dump':
     write(flags['out'], text + os.environ.get('LOST', ''))
 '''
 
+    # Stands in for ldb: the second `disable_features` of a database has nothing to do.
+    LDB = '''#!/bin/sh
+mark="${1#--db=}/mark"
+if [ "$3" = disable_features ]; then
+  if [ -e "$mark" ]; then echo "To do: a lot"; else echo "Nothing to do"; fi
+  if [ "$OFF" != nothing ]; then rm -f "$mark"; fi
+  echo "OK: RocksDB opens it"
+else
+  echo OK
+fi
+'''
+
     def run_case(self, features, **env):
         """Runs a case with scripts in place of all programs. Returns what is wrong, or None."""
         work = tempfile.mkdtemp(dir=self.dir)
         for side in ('stock', 'strata'):
             self.write(os.path.join(work, f'{side}_upgrade'), f'#!{sys.executable}\n{self.FAKE}',
                        0o755)
-            self.write(os.path.join(work, side, 'tools', 'ldb'), '#!/bin/sh\necho OK\n', 0o755)
+            self.write(os.path.join(work, side, 'tools', 'ldb'), self.LDB, 0o755)
         builds = [os.path.join(work, side) for side in ('stock', 'strata')]
         case = upgrade.Case(*builds, work, 'plain', upgrade.FEATURES[features])
         with mock.patch.dict(os.environ, env):
@@ -541,8 +553,11 @@ if sys.argv[1] == 'dump':
 
     def test_a_case(self):
         self.assertIsNone(self.run_case('deltas'))
+        self.assertIsNone(self.run_case('deltas_by_ldb'))
 
     def test_problems(self):
+        self.assertRegex(self.run_case('deltas_by_ldb', OFF='nothing') or '',
+                         'does not say "Nothing to do"')
         for env, problem in (
                 ({'REFUSE': 'no'}, 'before the way back: stock opens the database'),
                 ({'MESSAGE': 'Segmentation fault'}, 'refuses the database with another message'),
@@ -551,6 +566,19 @@ if sys.argv[1] == 'dump':
             self.assertRegex(self.run_case('deltas', **env) or '', problem, env)
         # The stand-in leaves a mark that these features must not leave.
         self.assertRegex(self.run_case('merged_values') or '', 'without a way back: stock dump')
+
+    def test_traces(self):
+        self.write('clean/OPTIONS-000007', '# strata: cf_paths=/a')
+        self.write('clean/OPTIONS-000012', '[DBOptions]')
+        self.write('clean/000013.blob')
+        steps.require_no_trace(f'{self.dir}/clean')
+        self.write('options/OPTIONS-000012', '# strata: cf_paths=/a')
+        for name in ('000014.delta', '000015.dbtmp', 'WALBUFFER'):
+            self.write(f'{name}.files/{name}')
+        for folder in os.listdir(self.dir):
+            if folder != 'clean':
+                with self.assertRaises(steps.Problem, msg=folder):
+                    steps.require_no_trace(f'{self.dir}/clean', f'{self.dir}/{folder}')
 
     def test_refusals_are_documented(self):
         refusals = [r for features in upgrade.FEATURES.values() for r in features.refusals]

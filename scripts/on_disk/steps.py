@@ -45,6 +45,31 @@ def disable_address_map(strata_build, directory):
         raise Problem("disable_address_map failed: " + done.stdout[-2000:])
 
 
+def disable_features(strata_build, directory, *options):
+    """Takes all of Strata's features out of a closed database, and nothing in a second run."""
+    for expected in ("To do:", "Nothing to do"):
+        done = ldb(strata_build, directory, "disable_features", "--threads=2", *options)
+        if done.returncode != 0 or "OK: RocksDB" not in done.stdout:
+            raise Problem("disable_features failed: " + done.stdout[-2000:])
+        if expected not in done.stdout:
+            raise Problem(f'disable_features does not say "{expected}": {done.stdout[-2000:]}')
+
+
+def require_no_trace(*directories):
+    """No file of the directories of a closed database may be one that RocksDB does not know, and
+    the newest OPTIONS file must be one that RocksDB could have written."""
+    for directory in directories:
+        names = sorted(os.listdir(directory))
+        unknown = [n for n in names if n.endswith((".delta", ".dbtmp")) or n == "WALBUFFER"]
+        if unknown:
+            raise Problem(f"{directory} still has {', '.join(unknown)}")
+        options = [n for n in names if n.startswith("OPTIONS-")]
+        if options:
+            with open(os.path.join(directory, options[-1]), encoding="utf-8") as f:
+                if "# strata:" in f.read():
+                    raise Problem(f"{directory}/{options[-1]} still has options of Strata's")
+
+
 def require_loads(stock_build, directory):
     """RocksDB must open a database with the OPTIONS file as it is."""
     opened = ldb(stock_build, directory, "--ignore_unknown_options=false",

@@ -13,8 +13,9 @@
 // "work" compares a database with the model, writes to it, runs jobs, and
 // updates the model. With --left=1 there must be prepared transactions, which
 // it ends first; with --crash=1 it does not close the database. "dump" writes
-// what a database holds to a file of the form of the model. "off" moves
-// everything into RocksDB's own files.
+// what a database holds to a file of the form of the model, and verifies all
+// checksums unless it reads only. "off" moves everything into RocksDB's own
+// files.
 //
 // OPTIONS: --features=LIST (Strata only, see SetFeatures()), --blobs=1,
 // --paths=2 (DIR and DIR.1), --layout=split|first (Strata only)
@@ -240,6 +241,9 @@ void Dump(const Flags& flags) {
   const Setup setup(flags);
   Station station(setup, MakeOptions(setup));
   station.Read().Save(flags.Get("out"));
+  if (!setup.read_only) {
+    Check(station.db()->VerifyChecksum(), "VerifyChecksum");
+  }
   station.Close();
 }
 

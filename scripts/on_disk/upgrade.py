@@ -9,7 +9,8 @@ upgrade.cc, linked with RocksDB, makes a database of a kind: plain, with blob fi
 them, with merge operands in SST files, with several column families, or with the prepared
 transactions of a process that did not close it. Strata opens it with features off and on, writes to
 it and runs jobs. RocksDB must then refuse it, with the message that docs/ has, unless the features
-leave nothing on disk. After the documented way back, RocksDB opens it, and goes on writing.
+leave nothing on disk. After the documented way back, step by step or by `ldb disable_features`,
+RocksDB opens it, verifies all checksums, and goes on writing.
 
 After each station the contents of the database are written to a file, and must be equal to the byte
 to the model that the writes were applied to.
@@ -23,7 +24,8 @@ import re
 import shutil
 import sys
 
-from steps import (HERE, Problem, build, call, disable_address_map, ldb, report, require_loads)
+from steps import (HERE, Problem, build, call, disable_address_map, disable_features, ldb, report,
+                   require_loads, require_no_trace)
 
 DOCS = os.path.join(os.path.dirname(os.path.dirname(HERE)), "docs")
 KINDS = ["plain", "blobs", "garbage", "operands", "families", "transactions"]
@@ -49,14 +51,23 @@ class Features:
     # The paths with which RocksDB opens the database afterwards.
     paths: list = dataclasses.field(default_factory=list)
     crash: bool = False  # Strata's process ends without closing the database
+    # The way back is `ldb disable_features` with these options instead; none: it is not.
+    command: list = None
 
     @property
     def has_layout(self):
         return "--layout=split" in self.on
 
+    def uses(self, feature):
+        return any(option.startswith("--features=") and feature in option for option in self.on)
+
+    @property
+    def uses_map(self):
+        return self.uses("map")
+
     @property
     def has_deltas(self):
-        return any(option.startswith("--features=") and "deltas" in option for option in self.on)
+        return self.uses("deltas")
 
 
 EVERYTHING = ["--features=map,deltas,merged_values,writes", *TWO_PATHS, "--layout=split"]
@@ -78,6 +89,23 @@ FEATURES = {
                     off=[*TWO_PATHS, "--layout=first"]),
     "all_killed": Features(EVERYTHING, [MAPPED_ENTRIES, BLOB_FILES, UNKNOWN_TAG], has_map=True,
                            off=[*TWO_PATHS, "--layout=first"], crash=True),
+    "map_by_ldb": Features(["--features=map", "--blobs=1"], [MAPPED_ENTRIES, BLOB_FILES],
+                           command=[]),
+    "versioned_by_ldb": Features(["--features=map,no_bypass", "--blobs=1"],
+                                 [MAPPED_ENTRIES, BLOB_FILES], command=[]),
+    "deltas_by_ldb": Features(["--features=deltas"], [UNKNOWN_TAG], command=[]),
+    "merged_values_by_ldb": Features(["--features=merged_values"], [], command=[]),
+    "writes_by_ldb": Features(["--features=writes"], [], command=[]),
+    # RocksDB gets the same paths.
+    "layouts_by_ldb": Features([*TWO_PATHS, "--layout=split"], [BLOB_FILES], command=[],
+                               paths=["--paths=2"]),
+    # All files are on the first path afterwards.
+    "layouts_first_by_ldb": Features([*TWO_PATHS, "--layout=split"], [BLOB_FILES],
+                                     command=["--into_first_path"]),
+    "all_by_ldb": Features(EVERYTHING, [MAPPED_ENTRIES, BLOB_FILES, UNKNOWN_TAG], command=[],
+                           paths=["--paths=2"]),
+    "all_killed_by_ldb": Features(EVERYTHING, [MAPPED_ENTRIES, BLOB_FILES, UNKNOWN_TAG],
+                                  crash=True, command=["--into_first_path"]),
 }
 
 
@@ -154,7 +182,7 @@ class Case:
             # An open for writing would empty the WAL and its buffer.
             self.refusals()
         self.must_equal("opened again", "strata", *on, read_only=False)
-        if self.features.has_map:
+        if self.features.uses_map:
             self.verify("verify_address_map")
         if self.features.has_deltas:
             self.verify("verify_delta_store")
@@ -176,7 +204,7 @@ class Case:
         # What was refused is as it was.
         self.must_equal("after refusals", "strata", *self.features.on, read_only=True)
 
-    def go_back(self):
+    def go_back_by_steps(self):
         features = self.features
         if features.has_map:
             disable_address_map(self.builds["strata"], self.db)
@@ -185,6 +213,18 @@ class Case:
         if features.has_layout:
             # The next MANIFEST is without the other paths.
             self.must_equal("opened once more", "strata", *features.paths, read_only=False)
+
+    def go_back_by_command(self):
+        disable_features(self.builds["strata"], self.db, *self.features.command)
+        directories = [self.db, self.db + ".1"] if self.features.has_layout else [self.db]
+        require_no_trace(*directories)
+
+    def go_back(self):
+        features = self.features
+        if features.command is None:
+            self.go_back_by_steps()
+        else:
+            self.go_back_by_command()
         if features.has_layout and not features.paths:
             left = [name for name in os.listdir(self.db + ".1")
                     if name.endswith((".sst", ".blob", ".delta"))]

@@ -6,13 +6,13 @@
 Usage: way_back.py STOCK_BUILD STRATA_BUILD WORK_DIR
 
 Strata's db_bench writes a database with an address map and updates it. RocksDB
-must refuse it. After `ldb disable_address_map` RocksDB must open it with the
-OPTIONS file as it is, and db_bench, linked with RocksDB, must find every record
-with a value that was written for it.
+must refuse it. After `ldb disable_address_map`, or `ldb disable_features` if there
+are deltas, too, RocksDB must open it with the OPTIONS file as it is, and db_bench,
+linked with RocksDB, must find every record with a value that was written for it.
 
 A database whose process was killed while it had a WAL buffer: RocksDB must refuse
-it, and open it once Strata's ldb has opened and closed it, with every record that
-Strata's ldb finds.
+it, and open it once Strata's ldb has opened and closed it, by a write or by
+`ldb disable_features`, with every record that Strata's ldb finds.
 
 upgrade.py has the other features, and databases that RocksDB has made.
 
@@ -25,7 +25,8 @@ import subprocess
 import sys
 import time
 
-from steps import Problem, call, disable_address_map, report, require_loads
+from steps import (Problem, call, disable_address_map, disable_features, report, require_loads,
+                   require_no_trace)
 
 CASES = {
     "bypass": [],
@@ -33,6 +34,8 @@ CASES = {
     "small_and_large": ["--min_blob_size=400", "--ycsb_field_count=4",
                         "--ycsb_field_length=100"],
     "merges": ["--ycsb_mix=put:40,merge:60", "--merge_operator=fieldupdate"],
+    "deltas": ["--ycsb_mix=put:40,merge:60", "--merge_operator=fieldupdate",
+               "--enable_delta_separation=true", "--enable_merged_value_cache=true"],
 }
 RECORDS = 20000
 
@@ -59,8 +62,12 @@ def run_case(stock_build, strata_build, directory, flags):
     refused = call(*verify)
     if refused.returncode == 0:
         raise Problem("RocksDB opens a database with an address map")
-    disable_address_map(strata_build, directory)
-    # ldb does not know the operator of db_bench.
+    if "--enable_delta_separation=true" in flags:
+        disable_features(strata_build, directory)
+        require_no_trace(directory)
+    else:
+        disable_address_map(strata_build, directory)
+    # RocksDB's ldb does not know the operator of db_bench.
     if not merges:
         require_loads(stock_build, directory)
     verified = call(*verify)
@@ -78,7 +85,15 @@ def count(build, directory):
     return counted.stdout[-2000:]
 
 
-def run_killed_case(stock_build, strata_build, directory):
+def write_one(strata_build, directory):
+    """Opens and closes a database."""
+    written = call(os.path.join(strata_build, "tools", "ldb"), "--db=" + directory, "put", "one",
+                   "more")
+    if written.returncode != 0:
+        raise Problem("opening and closing it failed: " + written.stdout[-2000:])
+
+
+def run_killed_case(stock_build, strata_build, directory, take_buffer):
     writer = subprocess.Popen(
         [os.path.join(strata_build, "db_bench"), "--benchmarks=fillrandom",
          "--db=" + directory, "--num=100000000", "--threads=2",
@@ -93,11 +108,7 @@ def run_killed_case(stock_build, strata_build, directory):
         raise Problem("there is no WAL buffer")
     if isinstance(count(stock_build, directory), int):
         raise Problem("RocksDB opens a database with a WAL buffer")
-    written = call(os.path.join(strata_build, "tools", "ldb"),
-                   "--db=" + directory, "put", "one", "more")
-    if written.returncode != 0:
-        raise Problem("opening and closing it failed: " +
-                      written.stdout[-2000:])
+    take_buffer(strata_build, directory)
     ours = count(strata_build, directory)
     theirs = count(stock_build, directory)
     if not isinstance(ours, int) or ours < 1000 or ours != theirs:
@@ -115,9 +126,10 @@ def main():
         cases[name] = (lambda name=name, flags=flags: run_case(
             stock_build, strata_build, os.path.join(work, name), flags),
             "RocksDB reads it after the way back")
-    cases["killed"] = (lambda: run_killed_case(
-        stock_build, strata_build, os.path.join(work, "killed")),
-        "RocksDB reads it after an open and a close")
+    for name, take_buffer in {"killed": write_one, "killed_by_ldb": disable_features}.items():
+        cases[name] = (lambda name=name, take_buffer=take_buffer: run_killed_case(
+            stock_build, strata_build, os.path.join(work, name), take_buffer),
+            "RocksDB reads it after an open and a close")
     return report(cases)
 
 
