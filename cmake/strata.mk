@@ -287,6 +287,7 @@ STRATA_LIB = \
   util/strata/overlapped_reads.cc \
   util/strata/path_list.cc \
   util/strata/saved_perf_counts.cc \
+  util/strata/secure_getenv.cc \
   util/strata/sieve_table.cc \
   util/strata/strata_abi.cc \
   utilities/blob_db/blob_dump_tool_strata.cc \
@@ -649,6 +650,7 @@ STRATA_TEST_MAIN = \
   util/strata/overlapped_reads_test.cc \
   util/strata/path_list_test.cc \
   util/strata/saved_perf_counts_test.cc \
+  util/strata/secure_getenv_test.cc \
   util/strata/shared_bytes_test.cc \
   util/strata/sieve_table_test.cc \
   util/strata/strata_abi_test.cc \
