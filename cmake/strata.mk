@@ -272,6 +272,10 @@ STRATA_LIB = \
   options/strata/path_prices.cc \
   options/strata/stored_merge_operators.cc \
   options/strata/strata_cf_options.cc \
+  options/strata_config/config_directories.cc \
+  options/strata_config/config_file.cc \
+  options/strata_config/config_glob.cc \
+  options/strata_config/config_rules.cc \
   table/block_based/block_based_table_reader_strata.cc \
   table/get_context_strata.cc \
   tools/strata/ldb_copy_layout.cc \
@@ -621,6 +625,9 @@ STRATA_TEST_MAIN = \
   options/strata/path_options_test.cc \
   options/strata/path_prices_test.cc \
   options/strata/strata_option_table_test.cc \
+  options/strata_config/config_directories_test.cc \
+  options/strata_config/config_file_test.cc \
+  options/strata_config/config_glob_test.cc \
   tools/strata/ldb_copy_layout_test.cc \
   tools/strata/ldb_delta_command_test.cc \
   tools/strata/ldb_disable_features_test.cc \

@@ -1,0 +1,58 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rocksdb/options.h"
+#include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/status.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class ConfigFile;
+class FileSystem;
+
+// The directories that lines of a file of STRATA_CONFIG name: db_paths,
+// cf_paths and db_log_dir.
+//
+// An open deletes files of the directories of its paths that its MANIFEST does
+// not name. So two databases with one directory would delete each other's
+// files, which a line for several databases could bring about. Hence
+//
+// 1. Directories are absolute: a relative one would depend on where a program
+//    was started.
+// 2. A line for databases that a pattern matches has "{db}" in each of its
+//    paths. It stands for a name that is made of the database's own, and of no
+//    other one.
+// 3. No two literal databases of a file have a line with the same path.
+// 4. No path is the directory of another database.
+class ConfigDirectories {
+ public:
+  // Returns true if the option is a list of paths: db_paths or cf_paths.
+  static bool IsPathList(const std::string& option);
+
+  // Checks 1, 2 and 3 in all lines. Returns InvalidArgument that names the
+  // line, and, for 3, both lines.
+  static Status Check(const ConfigFile& file);
+
+  // Returns the value of a line for a database: with the name of the database
+  // in place of "{db}", if it is a value of one of these options.
+  // database: result of CleanDirectoryName()
+  static std::string Expand(const std::string& option, const std::string& value,
+                            const std::string& database);
+
+  // Returns the name that stands for the database: its own without the first
+  // slash, with "%2F" for each other one and "%25" for each "%", as in a URL.
+  // It is the name of one directory, and no two databases have the same.
+  static std::string NameOf(const std::string& database);
+
+  // Checks 4. Returns InvalidArgument that names the path.
+  // database: result of CleanDirectoryName(), as Expand().
+  static Status CheckNoDatabase(FileSystem* fs, const std::string& database,
+                                const std::vector<DbPath>& paths);
+};
+
+}  // namespace ROCKSDB_NAMESPACE

@@ -1,0 +1,126 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "options/strata_config/config_directories.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "file/file_util.h"
+#include "options/strata_config/config_file.h"
+#include "port/stack_trace.h"
+#include "rocksdb/env.h"
+#include "rocksdb/file_system.h"
+#include "test_util/testharness.h"
+#include "test_util/testutil.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// Returns the error of a file; empty: it has none.
+std::string ErrorOf(const std::string& text) {
+  ConfigFile file;
+  const Status s = ConfigFile::Parse("/c.ini", text, &file);
+  EXPECT_TRUE(s.ok() || s.IsInvalidArgument());
+  return s.ok() ? "" : s.ToString();
+}
+
+bool Has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST(ConfigDirectoriesTest, PathsAreAbsolute) {
+  EXPECT_EQ("", ErrorOf("[DBOptions \"/a\"]\ndb_paths=/f,/s:10g\n"));
+  EXPECT_TRUE(Has(ErrorOf("[DBOptions \"/a\"]\ndb_paths=/f,s\n"),
+                  "/c.ini:2: db_paths: \"s\" is not an absolute path"));
+  EXPECT_TRUE(Has(ErrorOf("[CFOptions \"/a\" \"x\"]\n\ncf_paths={db},/s\n"),
+                  "/c.ini:3: cf_paths: \"a\" is not an absolute path"));
+  EXPECT_TRUE(Has(ErrorOf("[DBOptions \"/a\"]\ndb_log_dir=log\n"),
+                  "/c.ini:2: db_log_dir: \"log\" is not an absolute path"));
+  EXPECT_EQ("", ErrorOf("[DBOptions \"/a\"]\ndb_log_dir=\n"));
+  EXPECT_EQ("", ErrorOf("[DBOptions \"*\"]\ndb_log_dir=/var/log/rocksdb\n"));
+  EXPECT_TRUE(Has(ErrorOf("[DBOptions \"/a\"]\ndb_paths=/f:x\n"),
+                  "/c.ini:2: db_paths: '/f:x'"));
+}
+
+TEST(ConfigDirectoriesTest, DatabasesOfAPatternDoNotShareAPath) {
+  const std::string error = ErrorOf(
+      "[DBOptions \"/data/*\"]\n"
+      "db_paths = /f/{db}, /s\n");
+  EXPECT_TRUE(Has(error,
+                  "/c.ini:2: db_paths: \"/s\" would be a path of each "
+                  "database that matches \"/data/*\""))
+      << error;
+  EXPECT_TRUE(Has(error, "{db}")) << error;
+  EXPECT_EQ("", ErrorOf("[DBOptions \"/data/*\"]\ndb_paths=/f/{db},/s/x{db}\n"
+                        "[CFOptions \"*\" \"*\"]\ncf_paths={/f/{db},/s/{db}}"));
+  // Nothing else stands for the name.
+  EXPECT_NE("", ErrorOf("[DBOptions \"*\"]\ndb_paths=/f/%01\n"));
+  EXPECT_NE("", ErrorOf("[DBOptions \"*\"]\ndb_paths=/f/a\n"));
+}
+
+TEST(ConfigDirectoriesTest, TwoDatabasesDoNotShareAPath) {
+  const std::string error = ErrorOf(
+      "[DBOptions \"/a\"]\n"
+      "db_paths = /f,/s\n"
+      "[CFOptions \"/b\" \"*\"]\n"
+      "cf_paths = /b,/x/..//s/\n");
+  EXPECT_TRUE(Has(error,
+                  "/c.ini:4: cf_paths: \"/x/..//s/\" is a path of /a, "
+                  "too, by line 2"))
+      << error;
+  // Families of one database may, and the name of it may be written otherwise.
+  EXPECT_EQ("", ErrorOf("[DBOptions \"/a\"]\ndb_paths=/f,/s\n"
+                        "[CFOptions \"/a/\" \"*\"]\ncf_paths=/s,/f\n"
+                        "[CFOptions \"/x/../a\" \"y\"]\ncf_paths=/s\n"));
+}
+
+TEST(ConfigDirectoriesTest, EachDatabaseHasAName) {
+  EXPECT_EQ("data%2Fdb", ConfigDirectories::NameOf("/data/db"));
+  EXPECT_EQ("%2F", ConfigDirectories::NameOf("/"));
+  // Those of two databases differ.
+  EXPECT_EQ("a%25%2Fb", ConfigDirectories::NameOf("/a%/b"));
+  EXPECT_EQ("a%2F%25b", ConfigDirectories::NameOf("/a/%b"));
+  EXPECT_EQ("a%252Fb", ConfigDirectories::NameOf("/a%2Fb"));
+}
+
+TEST(ConfigDirectoriesTest, NamesReplaceThePlaceholder) {
+  // A percent sign in a list of paths is written %25.
+  EXPECT_EQ(
+      "/f/data%252Fdb:10g,/s/data%252Fdb",
+      ConfigDirectories::Expand("db_paths", "/f/{db}:10g,/s/{db}", "/data/db"));
+  EXPECT_EQ("/log/data%2Fdb",
+            ConfigDirectories::Expand("db_log_dir", "/log/{db}", "/data/db"));
+  EXPECT_EQ("{db}", ConfigDirectories::Expand("other", "{db}", "/data/db"));
+}
+
+TEST(ConfigDirectoriesTest, DirectoryOfADatabaseIsNoPathOfAnother) {
+  const std::string dir = test::PerThreadDBPath("config_directories_test");
+  Env* const env = Env::Default();
+  ASSERT_OK(DestroyDir(env, dir));
+  ASSERT_OK(env->CreateDirIfMissing(dir));
+  ASSERT_OK(env->CreateDirIfMissing(dir + "/a"));
+  FileSystem* const fs = env->GetFileSystem().get();
+  const std::vector<DbPath> paths = {{dir + "/a/", UINT64_MAX},
+                                     {dir + "/b", UINT64_MAX}};
+  EXPECT_OK(ConfigDirectories::CheckNoDatabase(fs, dir + "/c", paths));
+  ASSERT_OK(WriteStringToFile(env, "MANIFEST-000001\n", dir + "/a/CURRENT"));
+  const Status s = ConfigDirectories::CheckNoDatabase(fs, dir + "/c", paths);
+  EXPECT_TRUE(s.IsInvalidArgument());
+  EXPECT_TRUE(Has(s.ToString(), dir + "/a/")) << s.ToString();
+  // The directory of the database itself is one of its paths as a rule.
+  EXPECT_OK(ConfigDirectories::CheckNoDatabase(fs, dir + "/a", paths));
+  EXPECT_OK(DestroyDir(env, dir));
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

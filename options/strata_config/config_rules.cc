@@ -1,0 +1,182 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#include "options/strata_config/config_rules.h"
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "rocksdb/compaction_filter.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/convenience.h"
+#include "rocksdb/customizable.h"
+#include "rocksdb/listener.h"
+#include "rocksdb/memtablerep.h"
+#include "rocksdb/merge_operator.h"
+#include "rocksdb/statistics.h"
+#include "rocksdb/table.h"
+#include "rocksdb/table_properties.h"
+#include "rocksdb/utilities/options_type.h"
+#include "rocksdb/wal_filter.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+struct RefusedOption {
+  const char* name;
+  const char* reason;
+};
+
+const RefusedOption kRefusedOptions[] = {
+    {"wal_dir",
+     "an open without this file would not find the WALs there, and lose the "
+     "writes in them"},
+    {"persist_stats_to_disk",
+     "it adds a column family, and the program would not open the database "
+     "with it the next time"},
+    {"env", "the files of the database are in the Env of the program"},
+};
+
+// RocksDB asserts that the rate is positive.
+Status CheckRateLimit(const std::string& name, const std::string& value) {
+  uint64_t rate = 0;
+  ConfigOptions config;
+  config.input_strings_escaped = false;
+  const Status s =
+      OptionTypeInfo(0, OptionType::kUInt64T).Parse(config, name, value, &rate);
+  if (!s.ok()) {
+    return s;
+  }
+  return rate > 0 && rate <= static_cast<uint64_t>(
+                                 std::numeric_limits<int64_t>::max())
+             ? Status::OK()
+             : Status::InvalidArgument(name + " is not from 1 to 2^63 - 1");
+}
+
+std::string TextOf(const Customizable* object) {
+  return object == nullptr ? "" : object->ToString(ConfigOptions());
+}
+
+// REQUIRES: the program has the object that is replaced
+Status Replaced(const std::string& name, const std::string& text) {
+  return Status::InvalidArgument(
+      name + " would replace what the program has brought" +
+      (text.empty() ? std::string() : " (" + text + ")") +
+      ", and on which it may rely");
+}
+
+// T: a pointer to a Customizable.
+template <typename T>
+Status Keep(const std::string& name, const T& before, T* after) {
+  if (before == nullptr || *after == before) {
+    return Status::OK();
+  }
+  const std::string text = TextOf(&*before);
+  if (*after == nullptr || TextOf(&**after) != text) {
+    return Replaced(name, text);
+  }
+  *after = before;
+  return Status::OK();
+}
+
+// T: a shared pointer to a Customizable.
+template <typename T>
+Status KeepAll(const std::string& name, const std::vector<T>& before,
+               std::vector<T>* after) {
+  if (before.empty() || *after == before) {
+    return Status::OK();
+  }
+  bool are_equal = after->size() == before.size();
+  for (size_t i = 0; are_equal && i < before.size(); ++i) {
+    const std::string text = TextOf(before[i].get());
+    // An object without a name is not equal to any other.
+    are_equal = !text.empty() && TextOf((*after)[i].get()) == text;
+  }
+  if (!are_equal) {
+    return Replaced(name, "");
+  }
+  *after = before;
+  return Status::OK();
+}
+
+// A filter takes precedence over a factory, so a line must not add one of them
+// if the program has brought the other.
+Status KeepCompactionFilter(const ColumnFamilyOptions& before,
+                            ColumnFamilyOptions* after) {
+  Status s = Keep("compaction_filter", before.compaction_filter,
+                  &after->compaction_filter);
+  if (s.ok()) {
+    s = Keep("compaction_filter_factory", before.compaction_filter_factory,
+             &after->compaction_filter_factory);
+  }
+  if (s.ok() && before.compaction_filter_factory != nullptr &&
+      before.compaction_filter == nullptr &&
+      after->compaction_filter != nullptr) {
+    s = Replaced("compaction_filter",
+                 TextOf(before.compaction_filter_factory.get()));
+  }
+  if (s.ok() && before.compaction_filter != nullptr &&
+      before.compaction_filter_factory == nullptr &&
+      after->compaction_filter_factory != nullptr) {
+    s = Replaced("compaction_filter_factory", TextOf(before.compaction_filter));
+  }
+  return s;
+}
+
+}  // namespace
+
+Status CheckConfigOption(const std::string& name, const std::string& value) {
+  if (name.find('.') != std::string::npos) {
+    // Such a line can change an object in place (TableFactoryParseFn()).
+    return Status::InvalidArgument(
+        name +
+        " has a dot: write the option before the dot, with the other "
+        "one in braces, such as "
+        "block_based_table_factory={block_size=16k}");
+  }
+  for (const RefusedOption& refused : kRefusedOptions) {
+    if (name == refused.name) {
+      return Status::InvalidArgument(name +
+                                     " cannot be set here: " + refused.reason);
+    }
+  }
+  return name == "rate_limiter_bytes_per_sec" ? CheckRateLimit(name, value)
+                                              : Status::OK();
+}
+
+Status KeepProgramObjects(const DBOptions& before, DBOptions* after) {
+  Status s = Keep("statistics", before.statistics, &after->statistics);
+  if (s.ok()) {
+    s = Keep("wal_filter", before.wal_filter, &after->wal_filter);
+  }
+  if (s.ok()) {
+    s = KeepAll("listeners", before.listeners, &after->listeners);
+  }
+  return s;
+}
+
+Status KeepProgramObjects(const ColumnFamilyOptions& before,
+                          ColumnFamilyOptions* after) {
+  Status s = Keep("comparator", before.comparator, &after->comparator);
+  if (s.ok()) {
+    s = Keep("merge_operator", before.merge_operator, &after->merge_operator);
+  }
+  if (s.ok()) {
+    s = KeepCompactionFilter(before, after);
+  }
+  if (s.ok()) {
+    s = KeepAll("table_properties_collectors",
+                before.table_properties_collector_factories,
+                &after->table_properties_collector_factories);
+  }
+  if (s.ok() &&
+      (after->table_factory == nullptr || after->memtable_factory == nullptr)) {
+    s = Status::InvalidArgument(
+        "a column family needs a table_factory and a memtable_factory");
+  }
+  return s;
+}
+
+}  // namespace ROCKSDB_NAMESPACE
