@@ -272,10 +272,12 @@ STRATA_LIB = \
   options/strata/path_prices.cc \
   options/strata/stored_merge_operators.cc \
   options/strata/strata_cf_options.cc \
+  options/strata_config/config_applier.cc \
   options/strata_config/config_directories.cc \
   options/strata_config/config_file.cc \
   options/strata_config/config_glob.cc \
   options/strata_config/config_rules.cc \
+  options/strata_config/option_texts.cc \
   table/block_based/block_based_table_reader_strata.cc \
   table/get_context_strata.cc \
   tools/strata/ldb_copy_layout.cc \
@@ -625,6 +627,7 @@ STRATA_TEST_MAIN = \
   options/strata/path_options_test.cc \
   options/strata/path_prices_test.cc \
   options/strata/strata_option_table_test.cc \
+  options/strata_config/config_applier_test.cc \
   options/strata_config/config_directories_test.cc \
   options/strata_config/config_file_test.cc \
   options/strata_config/config_glob_test.cc \

@@ -1,0 +1,117 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "options/strata_config/config_file.h"
+#include "options/strata_config/option_texts.h"
+#include "rocksdb/convenience.h"
+#include "rocksdb/options.h"
+#include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/status.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class Cache;
+class Env;
+
+// What a line of a file of STRATA_CONFIG has done to the options of a database
+// or of one column family.
+struct ConfigChange {
+  size_t line = 0;     // of the file
+  bool is_db = false;  // the options are those of the database
+  std::string family;  // if !is_db
+  // As in OptionTexts. A line can change several options; if it has changed
+  // none, this is the option that it names, and `from` and `to` are equal.
+  std::string option;
+  std::string from;
+  std::string to;
+
+  bool has_effect() const { return from != to; }
+  // "[default] min_blob_size: 0 -> 256 (/etc/strata.ini:12)"
+  std::string ToString(const ConfigFile& file) const;
+};
+
+// Applies a file of STRATA_CONFIG to the options of one database.
+//
+// Invariants:
+// 1. The lines of all sections that match are applied one after the other, in
+//    their order in the file, by RocksDB's parser of option strings. So each
+//    has the effect that it would have in a program, and a later line wins.
+// 2. Applied a second time, to their results, the lines change nothing.
+// 3. On failure the options are unchanged. The error is InvalidArgument that
+//    names the file and the line.
+// 4. A cache that a line makes is one for all column families of the database.
+//
+// Not thread-safe.
+class ConfigApplier {
+ public:
+  // database: result of CleanDirectoryName().
+  // REQUIRES: *file outlives this object; env is not nullptr
+  ConfigApplier(const ConfigFile* file, Env* env, const std::string& database);
+
+  // Leaves out lines with objects, such as merge operators, that this program
+  // cannot make. Otherwise they are errors.
+  void IgnoreUnknownObjects() { config_.ignore_unsupported_options = true; }
+
+  // Checks all lines of the file, whatever database they are for: whether
+  // RocksDB knows the options, and can read their values. Objects that this
+  // program cannot make are no errors: another one may.
+  Status CheckAll() const;
+
+  // Apply the lines for the database, or for the column family.
+  // changes: receives what each line has done, in the order of the lines;
+  // unchanged on failure.
+  Status Apply(DBOptions* options, std::vector<ConfigChange>* changes);
+  Status Apply(const std::string& family, ColumnFamilyOptions* options,
+               std::vector<ConfigChange>* changes);
+  // The same for a family whose name is not known: those of sections for all
+  // families ("*").
+  Status ApplyToUnknownFamily(ColumnFamilyOptions* options,
+                              std::vector<ConfigChange>* changes);
+
+  // The numbers, in the file, of the headers of sections that have matched.
+  const std::set<size_t>& used_sections() const { return used_sections_; }
+
+ private:
+  // Sets *matches. family: nullptr: its name is not known.
+  Status Matches(const ConfigFile::Section& section,
+                 ConfigFile::Section::Kind kind, const std::string* family,
+                 bool* matches);
+  // T: DBOptions or ColumnFamilyOptions.
+  template <typename T>
+  Status CheckSection(const ConfigFile::Section& section) const;
+  template <typename T>
+  Status ApplySections(ConfigFile::Section::Kind kind,
+                       const std::string* family, T* options,
+                       std::vector<ConfigChange>* changes);
+  template <typename T>
+  Status ApplyLine(const ConfigFile::Line& line, T* options);
+  template <typename T>
+  Status SetOption(const ConfigOptions& config, const ConfigFile::Line& line,
+                   const T& before, T* after) const;
+
+  // Completes what the line has changed: prepares a table factory that it has
+  // made, and gives *after the caches that it has made for another family.
+  void ShareCaches(size_t line, const ColumnFamilyOptions& before,
+                   ColumnFamilyOptions* after);
+  void ShareCaches(size_t /*line*/, const DBOptions& /*before*/,
+                   DBOptions* /*after*/) {}
+
+  const ConfigFile* const file_;
+  const std::string database_;
+  ConfigOptions config_;
+  std::set<size_t> used_sections_;
+  // Line -> the cache that it makes.
+  std::map<size_t, std::shared_ptr<Cache>> block_caches_;
+  std::map<size_t, std::shared_ptr<Cache>> blob_caches_;
+};
+
+}  // namespace ROCKSDB_NAMESPACE
