@@ -8,6 +8,7 @@
 #include "db/strata/range_conversion.h"
 #include "db/write_path/wal_buffer_options.h"
 #include "db/write_path/write_group_combiner.h"
+#include "options/options_helper.h"
 #include "options/strata/strata_cf_options.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -21,6 +22,19 @@ Status DBStrata::ValidateOptions(const DBOptions& db_options) {
     s = ValidateWalBuffer(db_options);
   }
   return s;
+}
+
+Status DBStrata::ValidateOpen(
+    const DBOptions& db_options,
+    const std::vector<ColumnFamilyDescriptor>& column_families) {
+  for (const ColumnFamilyDescriptor& family : column_families) {
+    const Status s =
+        ROCKSDB_NAMESPACE::ValidateOptions(db_options, family.options);
+    if (!s.ok()) {
+      return s;
+    }
+  }
+  return DBImpl::ValidateOptions(db_options, column_families);
 }
 
 DBStrata::DBStrata(DBImpl* db) : db_(db) {}

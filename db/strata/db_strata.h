@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "db/address_map/address_map_checkpoint.h"
@@ -39,6 +40,7 @@ class DeltaValueFolder;
 class ImportColumnFamilyJob;
 class MappedFileRemoval;
 class OpenPaths;
+class OptionsConfig;
 class PointRead;
 class SpaceNeeds;
 class SstFileManagerImpl;
@@ -76,11 +78,28 @@ class DBStrata {
   // others. Any.
   static Status ValidateOptions(const DBOptions& db_options);
 
+  // Validates the options as DB::Open() does before it looks at the database.
+  // Any.
+  static Status ValidateOpen(
+      const DBOptions& db_options,
+      const std::vector<ColumnFamilyDescriptor>& column_families);
+
   // REQUIRES: db outlives this object, which is a member of it.
   explicit DBStrata(DBImpl* db);
   ~DBStrata();
   DBStrata(const DBStrata&) = delete;
   DBStrata& operator=(const DBStrata&) = delete;
+
+  // ---- The file of STRATA_CONFIG, for column families that are created later.
+  // REQUIRES: DBImpl::options_mutex_ is held; it stays held.
+
+  // To be called at the end of an open. config: nullptr: there is none.
+  void KeepOptionsConfig(std::shared_ptr<OptionsConfig> config) {
+    options_config_ = std::move(config);
+  }
+  const std::shared_ptr<OptionsConfig>& options_config() const {
+    return options_config_;
+  }
 
   // ---- Paths. Held.
 
@@ -760,6 +779,9 @@ class DBStrata {
   void ContinueAfterPathFault();
 
   DBImpl* const db_;
+
+  // Guarded by DBImpl::options_mutex_.
+  std::shared_ptr<OptionsConfig> options_config_;
 
   ImplicitSnapshotRegistry shared_read_bounds_{
       [this] { OnSharedReadBoundsReleased(); }};

@@ -1,0 +1,589 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+// Programs that know nothing of Strata open databases while STRATA_CONFIG names
+// a file: each way of opening one obeys the file, or refuses it.
+
+#include "options/strata_config/options_config.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "db/path_layout/directory_names.h"
+#include "file/file_util.h"
+#include "options/strata_config/config_directories.h"
+#include "options/strata_config/option_texts.h"
+#include "port/stack_trace.h"
+#include "rocksdb/db.h"
+#include "rocksdb/table.h"
+#include "rocksdb/utilities/checkpoint.h"
+#include "rocksdb/utilities/db_ttl.h"
+#include "rocksdb/utilities/optimistic_transaction_db.h"
+#include "rocksdb/utilities/options_util.h"
+#include "rocksdb/utilities/transaction_db.h"
+#include "test_util/sync_point.h"
+#include "test_util/testharness.h"
+#include "test_util/testutil.h"
+#include "utilities/merge_operators.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class OptionsConfigTest : public testing::Test {
+ protected:
+  OptionsConfigTest()
+      : dir_(CleanDirectoryName(
+            /*fs=*/nullptr, test::PerThreadDBPath("options_config_test"))),
+        name_(dir_ + "/db"),
+        file_(dir_ + "/c.ini"),
+        env_(Env::Default()) {
+    Unset();
+    EXPECT_OK(DestroyDir(env_, dir_));
+    EXPECT_OK(env_->CreateDirIfMissing(dir_));
+    EXPECT_OK(env_->CreateDirIfMissing(dir_ + "/fast"));
+    EXPECT_OK(env_->CreateDirIfMissing(dir_ + "/slow"));
+    options_.create_if_missing = true;
+  }
+  ~OptionsConfigTest() override {
+    db_.reset();
+    Unset();
+    EXPECT_OK(DestroyDir(env_, dir_));
+  }
+
+  static void Unset() { EXPECT_EQ(0, unsetenv(OptionsConfig::kVariable)); }
+  static void Set(const std::string& value) {
+    EXPECT_EQ(0, setenv(OptionsConfig::kVariable, value.c_str(), 1));
+  }
+  // Writes the file, and sets the variable.
+  void Configure(const std::string& text) {
+    ASSERT_OK(WriteStringToFile(env_, text, file_));
+    Set(file_);
+  }
+  // The header of a section for the default column family of all databases.
+  static std::string Family() { return "[CFOptions \"*\" \"default\"]\n"; }
+
+  // The program: it passes options_ and no column families.
+  Status Open() {
+    db_.reset();
+    return DB::Open(options_, name_, &db_);
+  }
+  std::string Get(const std::string& key) {
+    std::string value;
+    const Status s = db_->Get(ReadOptions(), key, &value);
+    return s.ok() ? value : s.ToString();
+  }
+  std::string Log() const {
+    LogFlush(db_->GetDBOptions().info_log);
+    std::string text;
+    EXPECT_OK(ReadFileToString(env_, name_ + "/LOG", &text));
+    return text;
+  }
+  bool LogHas(const std::string& part) const { return Has(Log(), part); }
+  static bool Has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  }
+
+  // Returns the number of files with the ending in the directory.
+  int NumFiles(const std::string& directory, const std::string& ending) const {
+    std::vector<std::string> names;
+    if (!env_->GetChildren(directory, &names).ok()) {
+      return 0;
+    }
+    return static_cast<int>(
+        std::count_if(names.begin(), names.end(), [&](const std::string& name) {
+          return Slice(name).ends_with(ending);
+        }));
+  }
+  // The directory that stands for the database on a device.
+  std::string DirectoryOn(const std::string& device) const {
+    return dir_ + "/" + device + "/" + ConfigDirectories::NameOf(name_);
+  }
+
+  // Checks that each way of opening the database is refused by the error.
+  void ExpectRefused(const std::vector<std::string>& parts) {
+    const std::vector<ColumnFamilyDescriptor> families = {
+        {kDefaultColumnFamilyName, options_}};
+    std::vector<ColumnFamilyHandle*> handles;
+    std::unique_ptr<DB> db;
+    TransactionDB* transaction_db = nullptr;
+    OptimisticTransactionDB* optimistic_db = nullptr;
+    DBWithTTL* ttl_db = nullptr;
+    const std::vector<std::function<Status()>> opens = {
+        [&] { return DB::Open(options_, name_, &db); },
+        [&] { return DB::Open(options_, name_, families, &handles, &db); },
+        [&] { return DB::OpenForReadOnly(options_, name_, &db); },
+        [&] {
+          return DB::OpenForReadOnly(options_, name_, families, &handles, &db);
+        },
+        [&] {
+          return DB::OpenAsSecondary(options_, name_, dir_ + "/second", &db);
+        },
+        [&] {
+          return DB::OpenAsFollower(options_, name_, dir_ + "/leader", &db);
+        },
+        [&] {
+          return DB::OpenAndTrimHistory(options_, name_, families, &handles,
+                                        &db, "");
+        },
+        [&] {
+          return TransactionDB::Open(options_, TransactionDBOptions(), name_,
+                                     &transaction_db);
+        },
+        [&] {
+          return OptimisticTransactionDB::Open(options_, name_, &optimistic_db);
+        },
+        [&] { return DBWithTTL::Open(options_, name_, &ttl_db); },
+        [&] { return RepairDB(name_, options_); },
+        [&] { return RepairDB(name_, options_, families); },
+        [&] {
+          return RepairDB(name_, options_, families, ColumnFamilyOptions());
+        },
+        [&] { return DestroyDB(name_, options_); }};
+    for (size_t i = 0; i < opens.size(); ++i) {
+      const Status s = opens[i]();
+      EXPECT_TRUE(s.IsInvalidArgument()) << i << " " << s.ToString();
+      for (const std::string& part : parts) {
+        EXPECT_TRUE(Has(s.ToString(), part))
+            << i << " " << s.ToString() << " lacks " << part;
+      }
+    }
+  }
+
+  const std::string dir_;
+  const std::string name_;
+  const std::string file_;
+  Env* const env_;
+  Options options_;
+  std::unique_ptr<DB> db_;
+};
+
+TEST_F(OptionsConfigTest, FeaturesAreTurnedOn) {
+  options_.merge_operator = MergeOperators::CreateStringAppendOperator();
+  Configure("[DBOptions \"" + dir_ + "/*\"]\n" +
+            "max_write_groups_per_leader = 8\n"
+            "wal_mmap_buffer_size = 64k\n" +
+            Family() + "cf_paths = " + dir_ + "/fast/{db}," + dir_ +
+            "/slow/{db}\n"
+            "level_sst_path_ids = 0\n"
+            "level_blob_path_ids = 1\n"
+            "enable_blob_files = true\n"
+            "min_blob_size = 100\n"
+            "enable_blob_address_map = true\n"
+            "enable_delta_separation = true\n"
+            "enable_merged_value_cache = true\n"
+            "merged_value_cache_size = 1m\n");
+  ASSERT_OK(Open());
+  EXPECT_GT(NumFiles(name_, "WALBUFFER"), 0);
+  ASSERT_OK(db_->Put(WriteOptions(), "large", std::string(1000, 'v')));
+  ASSERT_OK(db_->Put(WriteOptions(), "small", "v"));
+  ASSERT_OK(db_->Merge(WriteOptions(), "merged", "1"));
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  ASSERT_OK(db_->Merge(WriteOptions(), "merged", "2"));
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  EXPECT_EQ(std::string(1000, 'v'), Get("large"));
+  EXPECT_EQ("v", Get("small"));
+  EXPECT_EQ("1,2", Get("merged"));
+  EXPECT_EQ(1, NumFiles(DirectoryOn("slow"), ".blob"));
+  EXPECT_GT(NumFiles(DirectoryOn("fast"), ".sst"), 0);
+  EXPECT_GT(NumFiles(DirectoryOn("fast"), ".delta"), 0);
+  EXPECT_EQ(0, NumFiles(name_, ".sst"));
+  for (const char* property :
+       {"rocksdb.blob-address-map", "rocksdb.delta-store",
+        "rocksdb.merged-value-cache"}) {
+    std::string value;
+    EXPECT_TRUE(db_->GetProperty(property, &value)) << property;
+  }
+  EXPECT_EQ(8U, db_->GetOptions().max_write_groups_per_leader);
+  EXPECT_TRUE(LogHas("STRATA_CONFIG: " + file_ +
+                     ": 2 of 2 sections match the database " + name_));
+  EXPECT_TRUE(LogHas("STRATA_CONFIG: max_write_groups_per_leader: 1 -> 8 (" +
+                     file_ + ":2)"));
+  EXPECT_TRUE(
+      LogHas("STRATA_CONFIG: [default] enable_blob_address_map: false -> true "
+             "(" +
+             file_ + ":10)"));
+
+  // The options in effect are those of the OPTIONS file, and a program that
+  // loads it gets the same with the file of the variable.
+  const Options first = db_->GetOptions();
+  db_.reset();
+  DBOptions db_options;
+  std::vector<ColumnFamilyDescriptor> families;
+  ASSERT_OK(LoadLatestOptions(ConfigOptions(), name_, &db_options, &families));
+  ASSERT_EQ(1U, families.size());
+  EXPECT_TRUE(families[0].options.enable_blob_address_map);
+  std::vector<ColumnFamilyHandle*> handles;
+  ASSERT_OK(DB::Open(db_options, name_, families, &handles, &db_));
+  EXPECT_TRUE(
+      TextsOf(static_cast<const ColumnFamilyOptions&>(first)) ==
+      TextsOf(static_cast<const ColumnFamilyOptions&>(db_->GetOptions())));
+  EXPECT_TRUE(
+      LogHas("STRATA_CONFIG: [default] enable_blob_address_map is true "
+             "already"));
+  EXPECT_EQ("1,2", Get("merged"));
+  for (ColumnFamilyHandle* handle : handles) {
+    ASSERT_OK(db_->DestroyColumnFamilyHandle(handle));
+  }
+
+  // The paths belong to what is destroyed.
+  db_.reset();
+  ASSERT_OK(DestroyDB(name_, Options()));
+  for (const std::string& directory :
+       {name_, DirectoryOn("fast"), DirectoryOn("slow")}) {
+    EXPECT_TRUE(env_->FileExists(directory).IsNotFound()) << directory;
+  }
+}
+
+TEST_F(OptionsConfigTest, NothingHappensWithoutTheVariable) {
+  ASSERT_OK(Open());
+  EXPECT_FALSE(LogHas(OptionsConfig::kVariable));
+  Set("");
+  ASSERT_OK(Open());
+  EXPECT_FALSE(LogHas(OptionsConfig::kVariable));
+}
+
+#ifndef NDEBUG
+TEST_F(OptionsConfigTest, ProgramWithMoreRightsThanItsCallerIgnoresTheFile) {
+  Set(dir_ + "/none");
+  SyncPoint::GetInstance()->SetCallBack(
+      "SecureGetenv:HasMoreRightsThanItsCaller",
+      [](void* arg) { *static_cast<bool*>(arg) = true; });
+  SyncPoint::GetInstance()->EnableProcessing();
+  EXPECT_OK(Open());
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+}
+#endif
+
+TEST_F(OptionsConfigTest, SectionsThatDoNotMatchAreLogged) {
+  Configure("[DBOptions \"/other\"]\nmax_open_files = 9\n" + Family() +
+            "min_blob_size = 5\n"
+            "[CFOptions \"" +
+            name_ + "\" \"late\"]\nmin_blob_size = 6\n");
+  ASSERT_OK(Open());
+  EXPECT_EQ(5U, db_->GetOptions().min_blob_size);
+  EXPECT_EQ(-1, db_->GetOptions().max_open_files);
+  EXPECT_TRUE(LogHas(
+      "1 of 3 sections match the database " + name_ +
+      ". Those of these lines match neither it nor a column family of this "
+      "open: 1, 5"));
+}
+
+TEST_F(OptionsConfigTest, WrongFilesAreRefused) {
+  Set(dir_ + "/none");
+  ExpectRefused({"STRATA_CONFIG: " + dir_ + "/none: the file cannot be read"});
+  Set(dir_);
+  ExpectRefused({"STRATA_CONFIG: " + dir_ + ": the file cannot be read"});
+  Configure("\n[DBOptions]\n");
+  ExpectRefused({"STRATA_CONFIG: " + file_ + ":2: "});
+  Configure("[DBOptions \"*\"]\nno_such = 1\n");
+  ExpectRefused({"STRATA_CONFIG: " + file_ + ":2: no_such=1"});
+  Configure("[CFOptions \"/other\" \"*\"]\n\nttl = x\n");
+  ExpectRefused({"STRATA_CONFIG: " + file_ + ":3: ttl=x"});
+  Configure(Family() + "merge_operator = no_such\n");
+  // Destroying a database needs no objects, and repairs and the others do.
+  std::unique_ptr<DB> db;
+  EXPECT_TRUE(DB::Open(options_, name_, &db).IsInvalidArgument());
+  EXPECT_TRUE(RepairDB(name_, options_).IsInvalidArgument());
+  // Nothing was made.
+  EXPECT_TRUE(env_->FileExists(name_).IsNotFound());
+}
+
+TEST_F(OptionsConfigTest, CombinationsThatAreRefusedNameTheLine) {
+  Configure(Family() + "\nenable_delta_separation = true\n");
+  Status s = Open();
+  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  EXPECT_TRUE(Has(s.ToString(),
+                  "STRATA_CONFIG has changed [default] "
+                  "enable_delta_separation: false -> true (" +
+                      file_ + ":3)"))
+      << s.ToString();
+  // The error of RocksDB is NotSupported, and has only a part of the options.
+  Configure(
+      "[DBOptions \"*\"]\nallow_mmap_reads = true\nuse_direct_reads = true\n");
+  s = Open();
+  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  EXPECT_TRUE(
+      Has(s.ToString(), "allow_mmap_reads: false -> true (" + file_ + ":2)"))
+      << s.ToString();
+  EXPECT_TRUE(Has(s.ToString(), file_ + ":3")) << s.ToString();
+  Configure("[DBOptions \"*\"]\nunordered_write = true\n");
+  TransactionDB* transaction_db = nullptr;
+  s = TransactionDB::Open(options_, TransactionDBOptions(), name_,
+                          &transaction_db);
+  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  EXPECT_TRUE(Has(s.ToString(), file_ + ":2")) << s.ToString();
+}
+
+TEST_F(OptionsConfigTest, ReadersObeyTheFile) {
+  ASSERT_OK(Open());
+  ASSERT_OK(db_->Put(WriteOptions(), "k", "v"));
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  db_.reset();
+  Configure(Family() + "min_blob_size = 7\n");
+  const std::vector<ColumnFamilyDescriptor> families = {
+      {kDefaultColumnFamilyName, options_}};
+  std::vector<ColumnFamilyHandle*> handles;
+  // Fully compacted databases have a class of their own.
+  ASSERT_OK(DB::OpenForReadOnly(options_, name_, &db_));
+  EXPECT_EQ(7U, db_->GetOptions().min_blob_size);
+  EXPECT_EQ("v", Get("k"));
+  options_.max_open_files = 100;
+  ASSERT_OK(DB::OpenForReadOnly(options_, name_, &db_));
+  EXPECT_EQ(7U, db_->GetOptions().min_blob_size);
+  options_.max_open_files = -1;
+  ASSERT_OK(DB::OpenForReadOnly(options_, name_, families, &handles, &db_));
+  EXPECT_EQ(7U, db_->GetOptions().min_blob_size);
+  for (ColumnFamilyHandle* handle : handles) {
+    ASSERT_OK(db_->DestroyColumnFamilyHandle(handle));
+  }
+  ASSERT_OK(DB::OpenAsSecondary(options_, name_, dir_ + "/secondary", &db_));
+  EXPECT_EQ(7U, db_->GetOptions().min_blob_size);
+  EXPECT_EQ("v", Get("k"));
+  db_.reset();
+  // A secondary cannot have a map, whoever turns it on.
+  Configure(Family() +
+            "enable_blob_files = true\nenable_blob_address_map = true\n");
+  const Status s =
+      DB::OpenAsSecondary(options_, name_, dir_ + "/secondary", &db_);
+  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  EXPECT_TRUE(Has(s.ToString(), file_ + ":3")) << s.ToString();
+}
+
+TEST_F(OptionsConfigTest, TransactionsKeepWhatTheyNeed) {
+  Configure("[DBOptions \"*\"]\nallow_2pc = false\nmax_open_files = 100\n" +
+            Family() + "disable_auto_compactions = true\nmin_blob_size = 7\n");
+  TransactionDB* transaction_db = nullptr;
+  ASSERT_OK(TransactionDB::Open(options_, TransactionDBOptions(), name_,
+                                &transaction_db));
+  EXPECT_TRUE(transaction_db->GetDBOptions().allow_2pc);
+  EXPECT_EQ(100, transaction_db->GetDBOptions().max_open_files);
+  EXPECT_TRUE(transaction_db->GetOptions().disable_auto_compactions);
+  EXPECT_EQ(7U, transaction_db->GetOptions().min_blob_size);
+  std::unique_ptr<Transaction> transaction(
+      transaction_db->BeginTransaction(WriteOptions()));
+  ASSERT_OK(transaction->Put("k", "v"));
+  ASSERT_OK(transaction->SetName("x"));
+  ASSERT_OK(transaction->Prepare());
+  ASSERT_OK(transaction->Commit());
+  transaction.reset();
+  ColumnFamilyHandle* handle = nullptr;
+  ASSERT_OK(transaction_db->CreateColumnFamily(ColumnFamilyOptions(), "other",
+                                               &handle));
+  ASSERT_OK(transaction_db->DropColumnFamily(handle));
+  ASSERT_OK(transaction_db->DestroyColumnFamilyHandle(handle));
+  delete transaction_db;
+
+  OptimisticTransactionDB* optimistic_db = nullptr;
+  ASSERT_OK(OptimisticTransactionDB::Open(options_, name_, &optimistic_db));
+  EXPECT_EQ(7U, optimistic_db->GetOptions().min_blob_size);
+  delete optimistic_db;
+}
+
+TEST_F(OptionsConfigTest, ExpiryKeepsItsObjects) {
+  options_.merge_operator = MergeOperators::CreateStringAppendOperator();
+  Configure(Family() + "min_blob_size = 7\n");
+  DBWithTTL* ttl_db = nullptr;
+  ASSERT_OK(DBWithTTL::Open(options_, name_, &ttl_db, /*ttl=*/1000));
+  EXPECT_EQ(7U, ttl_db->GetOptions().min_blob_size);
+  delete ttl_db;
+  // Its merge operator wraps that of the program.
+  Configure(Family() + "merge_operator = stringappend\n");
+  const Status s = DBWithTTL::Open(options_, name_, &ttl_db, /*ttl=*/1000);
+  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  EXPECT_TRUE(Has(s.ToString(), file_ + ":2: merge_operator")) << s.ToString();
+}
+
+// They get the options of the file that the open has read.
+TEST_F(OptionsConfigTest, LaterColumnFamiliesObeyTheFile) {
+  Configure(
+      "[CFOptions \"*\" \"late*\"]\nmin_blob_size = 7\n"
+      "block_based_table_factory = {block_cache=3m}\n"
+      "[CFOptions \"*\" \"bad\"]\nenable_delta_separation = true\n");
+  ASSERT_OK(Open());
+  ASSERT_OK(env_->DeleteFile(file_));
+  Unset();
+  std::vector<ColumnFamilyHandle*> handles(1);
+  ASSERT_OK(
+      db_->CreateColumnFamily(ColumnFamilyOptions(), "late", &handles[0]));
+  EXPECT_TRUE(
+      LogHas("STRATA_CONFIG: [late] min_blob_size: 0 -> 7 (" + file_ + ":2)"));
+  std::vector<ColumnFamilyHandle*> more;
+  ASSERT_OK(
+      db_->CreateColumnFamilies(ColumnFamilyOptions(), {"late_2"}, &more));
+  handles.insert(handles.end(), more.begin(), more.end());
+  ASSERT_OK(
+      db_->CreateColumnFamilies({{"late_3", ColumnFamilyOptions()}}, &more));
+  handles.insert(handles.end(), more.begin(), more.end());
+
+  ASSERT_OK(db_->Put(WriteOptions(), handles[0], "k", "v"));
+  Checkpoint* checkpoint = nullptr;
+  ASSERT_OK(Checkpoint::Create(db_.get(), &checkpoint));
+  ExportImportFilesMetaData* exported = nullptr;
+  ASSERT_OK(
+      checkpoint->ExportColumnFamily(handles[0], dir_ + "/export", &exported));
+  delete checkpoint;
+  handles.push_back(nullptr);
+  ASSERT_OK(db_->CreateColumnFamilyWithImport(ColumnFamilyOptions(), "late_4",
+                                              ImportColumnFamilyOptions(),
+                                              *exported, &handles.back()));
+  delete exported;
+
+  const auto cache_of = [&](ColumnFamilyHandle* handle) {
+    return db_->GetOptions(handle)
+        .table_factory->GetOptions<BlockBasedTableOptions>()
+        ->block_cache;
+  };
+  for (ColumnFamilyHandle* handle : handles) {
+    EXPECT_EQ(7U, db_->GetOptions(handle).min_blob_size) << handle->GetName();
+    EXPECT_TRUE(cache_of(handle) == cache_of(handles[0]));
+  }
+  EXPECT_EQ(0U, db_->GetOptions().min_blob_size);
+
+  ColumnFamilyHandle* handle = nullptr;
+  const Status s =
+      db_->CreateColumnFamily(ColumnFamilyOptions(), "bad", &handle);
+  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  EXPECT_TRUE(Has(s.ToString(), file_ + ":5")) << s.ToString();
+  ASSERT_OK(db_->CreateColumnFamily(ColumnFamilyOptions(), "other", &handle));
+  EXPECT_EQ(0U, db_->GetOptions(handle).min_blob_size);
+  handles.push_back(handle);
+  for (ColumnFamilyHandle* each : handles) {
+    ASSERT_OK(db_->DestroyColumnFamilyHandle(each));
+  }
+}
+
+TEST_F(OptionsConfigTest, MissingFamiliesAreCreatedWithTheFile) {
+  Configure("[CFOptions \"*\" \"new\"]\nmin_blob_size = 7\n");
+  options_.create_missing_column_families = true;
+  std::vector<ColumnFamilyHandle*> handles;
+  ASSERT_OK(DB::Open(options_, name_,
+                     {{kDefaultColumnFamilyName, options_}, {"new", options_}},
+                     &handles, &db_));
+  EXPECT_EQ(7U, db_->GetOptions(handles[1]).min_blob_size);
+  EXPECT_EQ(0U, db_->GetOptions(handles[0]).min_blob_size);
+  for (ColumnFamilyHandle* handle : handles) {
+    ASSERT_OK(db_->DestroyColumnFamilyHandle(handle));
+  }
+}
+
+// Without the file the open says that paths are missing, and loses nothing.
+TEST_F(OptionsConfigTest, TheWayBackNeedsThePaths) {
+  const std::string text = "[CFOptions \"" + name_ + "\" \"default\"]\n" +
+                           "cf_paths = " + name_ + "," + dir_ +
+                           "/slow/{db}\n"
+                           "level_sst_path_ids = 1\n";
+  Configure(text);
+  ASSERT_OK(Open());
+  ASSERT_OK(db_->Put(WriteOptions(), "k", "v"));
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  EXPECT_EQ(1, NumFiles(DirectoryOn("slow"), ".sst"));
+  Unset();
+  const Status s = Open();
+  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  EXPECT_TRUE(Has(s.ToString(), "a file of STRATA_CONFIG")) << s.ToString();
+  // A repair with the file finds the files.
+  Configure(text);
+  ASSERT_OK(RepairDB(name_, options_));
+  ASSERT_OK(Open());
+  EXPECT_EQ("v", Get("k"));
+  // The layout is given up while the paths are there.
+  Configure("[CFOptions \"" + name_ + "\" \"default\"]\n" +
+            "cf_paths = " + name_ + "," + dir_ +
+            "/slow/{db}\n"
+            "level_sst_path_ids = 0\n");
+  ASSERT_OK(Open());
+  CompactRangeOptions compact;
+  compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+  ASSERT_OK(db_->CompactRange(compact, nullptr, nullptr));
+  ASSERT_OK(Open());
+  Unset();
+  ASSERT_OK(Open());
+  EXPECT_EQ("v", Get("k"));
+}
+
+// All column families that the MANIFEST names, by the paths of the file.
+TEST_F(OptionsConfigTest, RepairAndDestroyKnowAllFamilies) {
+  Configure("[CFOptions \"*\" \"*\"]\ncf_paths = " + dir_ + "/fast/{db}," +
+            dir_ + "/slow/{db}\nlevel_sst_path_ids = 1\n");
+  ASSERT_OK(Open());
+  ColumnFamilyHandle* handle = nullptr;
+  ASSERT_OK(db_->CreateColumnFamily(ColumnFamilyOptions(), "two", &handle));
+  ASSERT_OK(db_->Put(WriteOptions(), handle, "k", "two"));
+  ASSERT_OK(db_->Put(WriteOptions(), "k", "one"));
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  ASSERT_OK(db_->Flush(FlushOptions(), handle));
+  ASSERT_OK(db_->DestroyColumnFamilyHandle(handle));
+  db_.reset();
+  EXPECT_EQ(2, NumFiles(DirectoryOn("slow"), ".sst"));
+  ASSERT_OK(RepairDB(name_, options_));
+  std::vector<ColumnFamilyHandle*> handles;
+  ASSERT_OK(DB::Open(options_, name_,
+                     {{kDefaultColumnFamilyName, options_}, {"two", options_}},
+                     &handles, &db_));
+  EXPECT_EQ("one", Get("k"));
+  std::string value;
+  ASSERT_OK(db_->Get(ReadOptions(), handles[1], "k", &value));
+  EXPECT_EQ("two", value);
+  for (ColumnFamilyHandle* each : handles) {
+    ASSERT_OK(db_->DestroyColumnFamilyHandle(each));
+  }
+  db_.reset();
+  ASSERT_OK(DestroyDB(name_, options_));
+  // The repair has left a folder "lost" in the directory of the database.
+  for (const std::string& directory :
+       {DirectoryOn("fast"), DirectoryOn("slow")}) {
+    EXPECT_TRUE(env_->FileExists(directory).IsNotFound()) << directory;
+  }
+}
+
+TEST_F(OptionsConfigTest, PathThatIsADatabaseIsRefused) {
+  ASSERT_OK(Open());
+  ASSERT_OK(db_->Put(WriteOptions(), "k", "v"));
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  db_.reset();
+  Configure("[DBOptions \"" + dir_ + "/other\"]\ndb_paths = " + name_ + "\n");
+  std::unique_ptr<DB> other;
+  const Status s = DB::Open(options_, dir_ + "/other", &other);
+  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  EXPECT_TRUE(Has(s.ToString(), file_ + ":2: db_paths")) << s.ToString();
+  EXPECT_TRUE(DestroyDB(dir_ + "/other", options_).IsInvalidArgument());
+  ASSERT_OK(Open());
+  EXPECT_EQ("v", Get("k"));
+}
+
+// Two databases of a program share the objects in its options.
+TEST_F(OptionsConfigTest, DatabasesAreOpenedAtTheSameTime) {
+  Configure(
+      "[CFOptions \"*\" \"*\"]\n"
+      "block_based_table_factory = {block_size=8k;block_cache=1m}\n"
+      "min_blob_size = 7\n");
+  const auto open = [this](const std::string& name) {
+    std::unique_ptr<DB> db;
+    EXPECT_OK(DB::Open(options_, name, &db));
+    EXPECT_EQ(7U, db->GetOptions().min_blob_size);
+  };
+  std::vector<std::thread> threads;
+  threads.reserve(4);
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back(open, dir_ + "/db" + std::to_string(i));
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(
+      4096U,
+      options_.table_factory->GetOptions<BlockBasedTableOptions>()->block_size);
+}
+
+}  // namespace ROCKSDB_NAMESPACE
+
+int main(int argc, char** argv) {
+  ROCKSDB_NAMESPACE::port::InstallStackTraceHandler();
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
