@@ -209,7 +209,8 @@ Status MissingPathCheck::Run() {
   return Status::IOError(
       message +
       "Bring the device back, or open the database with the directories that "
-      "its paths have now. Do not delete or move files. If the files are lost, "
+      "its paths have now, also if a file of STRATA_CONFIG gives them. Do not "
+      "delete or move files. If the files are lost, "
       "restore a backup, or name an empty directory in place of the path for "
       "best_efforts_recovery or RepairDB(): see \"Several devices\" in "
       "docs/operations.md");

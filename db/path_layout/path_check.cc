@@ -72,7 +72,8 @@ Status CheckPathOfFile(FileSystem* fs, const std::vector<DbPath>& cf_paths,
       std::to_string(cf_paths.size()) +
       (cf_paths.size() == 1 ? " path" : " paths") +
       ", and the file is not in the last one either: " + fallback +
-      ". Open the database with the paths that it had. To give up the last "
+      ". Open the database with the paths that it had, also if a file of "
+      "STRATA_CONFIG had given them. To give up the last "
       "path, first take it out of level_sst_path_ids, level_blob_path_ids and "
       "delta_sorted_path_id, and call CompactRange() of all keys with "
       "BottommostLevelCompaction::kForce. Or close the database and move the "
