@@ -282,6 +282,7 @@ STRATA_LIB = \
   options/strata_config/options_config.cc \
   table/block_based/block_based_table_reader_strata.cc \
   table/get_context_strata.cc \
+  tools/strata/ldb_check_config.cc \
   tools/strata/ldb_copy_layout.cc \
   tools/strata/ldb_delta_command.cc \
   tools/strata/ldb_disable_features.cc \
@@ -634,6 +635,7 @@ STRATA_TEST_MAIN = \
   options/strata_config/config_file_test.cc \
   options/strata_config/config_glob_test.cc \
   options/strata_config/options_config_test.cc \
+  tools/strata/ldb_check_config_test.cc \
   tools/strata/ldb_copy_layout_test.cc \
   tools/strata/ldb_delta_command_test.cc \
   tools/strata/ldb_disable_features_test.cc \

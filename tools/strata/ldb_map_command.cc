@@ -13,6 +13,7 @@
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
 #include "db/version_set.h"
+#include "options/strata_config/configured_options.h"
 #include "util/cast_util.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -174,6 +175,24 @@ void DisableAddressMapCommand::PrepareOptions() {
   }
   options_.max_subcompactions = static_cast<uint32_t>(num_threads_);
   options_.max_background_jobs = std::max(options_.max_background_jobs, 2);
+  if (!exec_state_.IsFailed() && ConfigTurnsMapOn()) {
+    exec_state_ = LDBCommandExecuteResult::Failed(
+        std::string("The file of ") + OptionsConfig::kVariable +
+        " turns enable_blob_address_map on. Take the line out of the file "
+        "first: the next open would use the map again");
+  }
+}
+
+bool DisableAddressMapCommand::ConfigTurnsMapOn() const {
+  Options options = options_;
+  std::vector<ColumnFamilyDescriptor> families = column_families_;
+  // An error is one of the open, which follows.
+  ConfigureTool(db_path_, &options, &families).PermitUncheckedError();
+  return options.enable_blob_address_map ||
+         std::any_of(families.begin(), families.end(),
+                     [](const ColumnFamilyDescriptor& family) {
+                       return family.options.enable_blob_address_map;
+                     });
 }
 
 void DisableAddressMapCommand::OverrideBaseCFOptions(

@@ -57,6 +57,8 @@ class DisableAddressMapCommand : public LDBCommand {
   // Returns the total number of mapped values, and of files with such values,
   // in the column families.
   uint64_t NumMapped();
+  // Returns true if the open would turn the map on (OptionsConfig).
+  bool ConfigTurnsMapOn() const;
 
   int num_threads_ = 1;
 };
