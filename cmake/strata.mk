@@ -730,6 +730,7 @@ STRATA_FUZZER = \
   fuzz/strata/blob_live_records_fuzzer.cc \
   fuzz/strata/blob_record_index_fuzzer.cc \
   fuzz/strata/checkpoint_mark_fuzzer.cc \
+  fuzz/strata/config_file_fuzzer.cc \
   fuzz/strata/delta_contents_fuzzer.cc \
   fuzz/strata/delta_edit_fuzzer.cc \
   fuzz/strata/delta_file_fuzzer.cc \
