@@ -7,6 +7,10 @@
 //
 // With every option here at its default, the library is RocksDB.
 //
+// A program that does not set them can get them, and options of RocksDB, from a
+// file that the environment variable STRATA_CONFIG names:
+// docs/options-without-code.md.
+//
 // The library can choose the value of merged_value_cache_size, delta_cache_size
 // and ReadOptions::blob_prefetch_count. One number asks each of them for that:
 // the largest one of the type (UINT64_MAX, kAutoBlobPrefetchCount). With 0,
