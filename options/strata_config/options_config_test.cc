@@ -508,8 +508,11 @@ TEST_F(OptionsConfigTest, TheWayBackNeedsThePaths) {
 
 // All column families that the MANIFEST names, by the paths of the file.
 TEST_F(OptionsConfigTest, RepairAndDestroyKnowAllFamilies) {
-  Configure("[CFOptions \"*\" \"*\"]\ncf_paths = " + dir_ + "/fast/{db}," +
-            dir_ + "/slow/{db}\nlevel_sst_path_ids = 1\n");
+  const std::string paths =
+      "cf_paths = " + dir_ + "/fast/{db}," + dir_ + "/slow/{db}";
+  Configure(Family() + paths + "\nlevel_sst_path_ids = 1\n" +
+            "[CFOptions \"*\" \"two\"]\n" + paths +
+            "two\nlevel_sst_path_ids = 1\n");
   ASSERT_OK(Open());
   ColumnFamilyHandle* handle = nullptr;
   ASSERT_OK(db_->CreateColumnFamily(ColumnFamilyOptions(), "two", &handle));
@@ -519,7 +522,8 @@ TEST_F(OptionsConfigTest, RepairAndDestroyKnowAllFamilies) {
   ASSERT_OK(db_->Flush(FlushOptions(), handle));
   ASSERT_OK(db_->DestroyColumnFamilyHandle(handle));
   db_.reset();
-  EXPECT_EQ(2, NumFiles(DirectoryOn("slow"), ".sst"));
+  EXPECT_EQ(1, NumFiles(DirectoryOn("slow"), ".sst"));
+  EXPECT_EQ(1, NumFiles(DirectoryOn("slow") + "two", ".sst"));
   ASSERT_OK(RepairDB(name_, options_));
   std::vector<ColumnFamilyHandle*> handles;
   ASSERT_OK(DB::Open(options_, name_,
@@ -535,8 +539,8 @@ TEST_F(OptionsConfigTest, RepairAndDestroyKnowAllFamilies) {
   db_.reset();
   ASSERT_OK(DestroyDB(name_, options_));
   // The repair has left a folder "lost" in the directory of the database.
-  for (const std::string& directory :
-       {DirectoryOn("fast"), DirectoryOn("slow")}) {
+  for (const std::string& directory : {DirectoryOn("fast"), DirectoryOn("slow"),
+                                       DirectoryOn("slow") + "two"}) {
     EXPECT_TRUE(env_->FileExists(directory).IsNotFound()) << directory;
   }
 }
