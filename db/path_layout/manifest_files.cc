@@ -234,7 +234,10 @@ Status FindManifest(FileSystem* fs, const std::string& dbname,
       largest = std::max(largest, number);
     }
   }
-  if (s.ok() && largest == 0) {
+  if (!s.ok()) {
+    return s;
+  }
+  if (largest == 0) {
     return Status::NotFound(dbname, "has no MANIFEST");
   }
   *fname = DescriptorFileName(dbname, largest);

@@ -290,6 +290,7 @@ TEST_F(ManifestFilesTest, ManifestIsFoundWithoutCurrent) {
   ASSERT_OK(env_->DeleteFile(manifest));
   std::string fname;
   EXPECT_TRUE(FindManifest(fs_.get(), dbname_, &fname).IsNotFound());
+  EXPECT_TRUE(FindManifest(fs_.get(), dbname_ + "/none", &fname).IsNotFound());
 }
 
 }  // namespace ROCKSDB_NAMESPACE
