@@ -10,6 +10,7 @@
 #include "options/strata_config/config_rules.h"
 #include "rocksdb/advanced_cache.h"
 #include "rocksdb/comparator.h"
+#include "rocksdb/db.h"
 #include "rocksdb/env.h"
 #include "rocksdb/table.h"
 #include "rocksdb/utilities/options_type.h"
@@ -260,6 +261,9 @@ Status ConfigApplier::ApplyLine(const ConfigFile::Line& line, T* options) {
   if (s.ok()) {
     s = KeepProgramObjects(*options, &after);
   }
+  if (s.ok() && !config_.ignore_unsupported_options) {
+    s = CheckKeepsData(*options, after);
+  }
   if (!s.ok()) {
     return file_->Error(line.number, line.name + "=" + line.value, s);
   }
@@ -312,6 +316,10 @@ Status ConfigApplier::Apply(DBOptions* options,
 Status ConfigApplier::Apply(const std::string& family,
                             ColumnFamilyOptions* options,
                             std::vector<ConfigChange>* changes) {
+  // RocksDB opens the hidden family with options of its own.
+  if (family == kPersistentStatsColumnFamilyName) {
+    return Status::OK();
+  }
   return ApplySections(Kind::kColumnFamily, &family, options, changes);
 }
 

@@ -57,8 +57,9 @@ class ConfigApplier {
   // REQUIRES: *file outlives this object; env is not nullptr
   ConfigApplier(const ConfigFile* file, Env* env, const std::string& database);
 
-  // Leaves out lines with objects, such as merge operators, that this program
-  // cannot make. Otherwise they are errors.
+  // For calls that use no more than the paths. Leaves out lines with objects,
+  // such as merge operators, that this program cannot make, and accepts a
+  // compaction style that deletes data. Otherwise they are errors.
   void IgnoreUnknownObjects() { config_.ignore_unsupported_options = true; }
 
   // Checks all lines of the file, whatever database they are for: whether
@@ -68,7 +69,8 @@ class ConfigApplier {
 
   // Apply the lines for the database, or for the column family.
   // changes: receives what each line has done, in the order of the lines;
-  // unchanged on failure.
+  // unchanged on failure. The hidden family of persistent statistics
+  // (kPersistentStatsColumnFamilyName) has no lines.
   Status Apply(DBOptions* options, std::vector<ConfigChange>* changes);
   Status Apply(const std::string& family, ColumnFamilyOptions* options,
                std::vector<ConfigChange>* changes);

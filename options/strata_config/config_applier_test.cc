@@ -12,13 +12,18 @@
 #include "options/strata_config/option_texts.h"
 #include "port/stack_trace.h"
 #include "rocksdb/advanced_cache.h"
+#include "rocksdb/advanced_compression.h"
 #include "rocksdb/compaction_filter.h"
 #include "rocksdb/comparator.h"
+#include "rocksdb/db.h"
 #include "rocksdb/env.h"
+#include "rocksdb/file_checksum.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/listener.h"
 #include "rocksdb/memtablerep.h"
 #include "rocksdb/rate_limiter.h"
+#include "rocksdb/slice_transform.h"
+#include "rocksdb/sst_partitioner.h"
 #include "rocksdb/statistics.h"
 #include "rocksdb/table.h"
 #include "test_util/testharness.h"
@@ -283,8 +288,11 @@ TEST_F(ConfigApplierTest, AllLinesAreChecked) {
   Use("[DBOptions \"/other\"]\n\nmax_open_file = 1\n");
   ASSERT_OK(applier_->Apply(&db_, &changes_));
   ExpectError(applier_->CheckAll(), {"/c.ini:3: max_open_file=1: "});
-  Use("[CFOptions \"/other\" \"x\"]\ncomparator =\nttl = x\n");
+  Use("[CFOptions \"/other\" \"x\"]\nmin_blob_size = 1\nttl = x\n");
   ExpectError(applier_->CheckAll(), {"/c.ini:3: ttl=x: "});
+  // No program can do without one.
+  Use("[CFOptions \"/other\" \"x\"]\ncomparator =\n");
+  ExpectError(applier_->CheckAll(), {"/c.ini:2: comparator=: "});
   // An object may be one of another program, and so may a table factory.
   Use("[CFOptions \"/other\" \"x\"]\nmerge_operator = no_such\n"
       "[CFOptions \"/other\" \"x\"]\nplain_table_factory = {user_key_len=8}\n"
@@ -327,6 +335,40 @@ TEST_F(ConfigApplierTest, ObjectsOfTheProgramStay) {
   const KeepAllFilter filter;
   family_.compaction_filter = &filter;
   ExpectFamilyError("compaction_filter =", {"would replace", "KeepAllFilter"});
+
+  family_.prefix_extractor.reset(NewFixedPrefixTransform(4));
+  ExpectFamilyError("prefix_extractor = fixed:8",
+                    {"prefix_extractor would replace"});
+  ExpectFamilyError("prefix_extractor = nullptr",
+                    {"prefix_extractor would replace"});
+  family_.sst_partitioner_factory = NewSstPartitionerFixedPrefixFactory(4);
+  ExpectFamilyError("sst_partitioner_factory = nullptr",
+                    {"sst_partitioner_factory would replace"});
+  family_.compression_manager = GetBuiltinV2CompressionManager();
+  ExpectFamilyError("compression_manager = nullptr",
+                    {"compression_manager would replace"});
+}
+
+TEST_F(ConfigApplierTest, DataIsKept) {
+  const std::string line = "compaction_style = kCompactionStyleFIFO";
+  ExpectFamilyError(line, {"/c.ini:2: compaction_style", "FIFO"});
+  // Only the paths matter then.
+  Use("[CFOptions \"*\" \"*\"]\n" + line);
+  applier_->IgnoreUnknownObjects();
+  ASSERT_OK(applier_->Apply("default", &family_, &changes_));
+  // It is the choice of the program.
+  EXPECT_EQ(kCompactionStyleFIFO, family_.compaction_style);
+  Use("[CFOptions \"*\" \"*\"]\n" + line);
+  ASSERT_OK(applier_->Apply("default", &family_, &changes_));
+}
+
+// An open gives it options that no line changes.
+TEST_F(ConfigApplierTest, FamilyOfStatisticsHasNoLines) {
+  Use("[CFOptions \"*\" \"*\"]\nmin_blob_size = 1\n");
+  ASSERT_OK(
+      applier_->Apply(kPersistentStatsColumnFamilyName, &family_, &changes_));
+  EXPECT_EQ(0U, family_.min_blob_size);
+  EXPECT_TRUE(changes_.empty());
 }
 
 TEST_F(ConfigApplierTest, ObjectsOfTheDatabaseStay) {
@@ -334,6 +376,9 @@ TEST_F(ConfigApplierTest, ObjectsOfTheDatabaseStay) {
   const std::shared_ptr<Statistics> given = db_.statistics;
   db_.listeners.push_back(std::make_shared<EventListener>());
   Use("[DBOptions \"*\"]\nstatistics = nullptr\n");
+  ExpectError(applier_->Apply(&db_, &changes_), {"would replace"});
+  db_.file_checksum_gen_factory = GetFileChecksumGenCrc32cFactory();
+  Use("[DBOptions \"*\"]\nfile_checksum_gen_factory = nullptr\n");
   ExpectError(applier_->Apply(&db_, &changes_), {"would replace"});
   Use("[DBOptions \"*\"]\nlisteners =\n");
   ExpectError(applier_->Apply(&db_, &changes_), {"would replace"});

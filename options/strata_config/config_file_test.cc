@@ -151,7 +151,7 @@ TEST(ConfigFileTest, HiddenLinesOfOptionsFilesAreRefused) {
 TEST(ConfigFileTest, SomeOptionsCannotBeSet) {
   for (const char* option :
        {"wal_dir=/wal", "persist_stats_to_disk=true", "env=x",
-        "table_factory.block_size=1",
+        "best_efforts_recovery=true", "table_factory.block_size=1",
         "compaction_options_universal.size_ratio=1",
         "rate_limiter_bytes_per_sec=0", "rate_limiter_bytes_per_sec=x",
         "rate_limiter_bytes_per_sec=9223372036854775808",

@@ -7,13 +7,17 @@
 #include <limits>
 #include <vector>
 
+#include "rocksdb/advanced_compression.h"
 #include "rocksdb/compaction_filter.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/customizable.h"
+#include "rocksdb/file_checksum.h"
 #include "rocksdb/listener.h"
 #include "rocksdb/memtablerep.h"
 #include "rocksdb/merge_operator.h"
+#include "rocksdb/slice_transform.h"
+#include "rocksdb/sst_partitioner.h"
 #include "rocksdb/statistics.h"
 #include "rocksdb/table.h"
 #include "rocksdb/table_properties.h"
@@ -36,6 +40,8 @@ const RefusedOption kRefusedOptions[] = {
     {"persist_stats_to_disk",
      "it adds a column family, and the program would not open the database "
      "with it the next time"},
+    {"best_efforts_recovery",
+     "an open would give up the data of missing files instead of failing"},
     {"env", "the files of the database are in the Env of the program"},
 };
 
@@ -154,6 +160,10 @@ Status KeepProgramObjects(const DBOptions& before, DBOptions* after) {
   if (s.ok()) {
     s = KeepAll("listeners", before.listeners, &after->listeners);
   }
+  if (s.ok()) {
+    s = Keep("file_checksum_gen_factory", before.file_checksum_gen_factory,
+             &after->file_checksum_gen_factory);
+  }
   return s;
 }
 
@@ -167,6 +177,18 @@ Status KeepProgramObjects(const ColumnFamilyOptions& before,
     s = KeepCompactionFilter(before, after);
   }
   if (s.ok()) {
+    s = Keep("prefix_extractor", before.prefix_extractor,
+             &after->prefix_extractor);
+  }
+  if (s.ok()) {
+    s = Keep("sst_partitioner_factory", before.sst_partitioner_factory,
+             &after->sst_partitioner_factory);
+  }
+  if (s.ok()) {
+    s = Keep("compression_manager", before.compression_manager,
+             &after->compression_manager);
+  }
+  if (s.ok()) {
     s = KeepAll("table_properties_collectors",
                 before.table_properties_collector_factories,
                 &after->table_properties_collector_factories);
@@ -177,6 +199,21 @@ Status KeepProgramObjects(const ColumnFamilyOptions& before,
         "a column family needs a table_factory and a memtable_factory");
   }
   return s;
+}
+
+Status CheckKeepsData(const DBOptions& /*before*/, const DBOptions& /*after*/) {
+  return Status::OK();
+}
+
+Status CheckKeepsData(const ColumnFamilyOptions& before,
+                      const ColumnFamilyOptions& after) {
+  if (after.compaction_style != kCompactionStyleFIFO ||
+      before.compaction_style == kCompactionStyleFIFO) {
+    return Status::OK();
+  }
+  return Status::InvalidArgument(
+      "FIFO compaction deletes the oldest data, so it can only be chosen by "
+      "the program");
 }
 
 }  // namespace ROCKSDB_NAMESPACE

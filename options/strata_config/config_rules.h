@@ -34,4 +34,11 @@ Status KeepProgramObjects(const DBOptions& before, DBOptions* after);
 Status KeepProgramObjects(const ColumnFamilyOptions& before,
                           ColumnFamilyOptions* after);
 
+// Compares the options before and after a line. Returns InvalidArgument if the
+// database would delete data by the new ones that it keeps by the old ones:
+// with FIFO compaction in place of another style.
+Status CheckKeepsData(const DBOptions& before, const DBOptions& after);
+Status CheckKeepsData(const ColumnFamilyOptions& before,
+                      const ColumnFamilyOptions& after);
+
 }  // namespace ROCKSDB_NAMESPACE
