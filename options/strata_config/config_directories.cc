@@ -5,11 +5,10 @@
 
 #include <cstdint>
 #include <map>
-#include <utility>
+#include <set>
 
 #include "db/path_layout/directory_names.h"
 #include "file/filename.h"
-#include "options/strata_config/config_file.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/utilities/options_type.h"
 #include "util/strata/path_list.h"
@@ -50,14 +49,27 @@ Status ParseFor(const std::string& name, const std::string& value,
                        paths);
 }
 
-// Which database, by its name, has which directory, by which line.
-using Owners = std::map<std::string, std::pair<std::string, size_t>>;
+bool HasParentPart(const std::string& path) {
+  return (path + "/").find("/../") != std::string::npos;
+}
 
-// path: has no placeholder.
+// path, other: of the same line for two databases.
 Status CheckPath(const ConfigFile& file, const ConfigFile::Section& section,
                  const ConfigFile::Line& line, const std::string& path,
-                 Owners* owners) {
-  if (!section.db.is_literal()) {
+                 const std::string& other) {
+  if (path[0] != '/') {
+    return file.Error(line.number,
+                      line.name + ": \"" + path + "\" is not an absolute path");
+  }
+  if (HasParentPart(path)) {
+    return file.Error(line.number,
+                      line.name +
+                          ": a path has a part \"..\". Write the path without "
+                          "it: it could take the name of the database away");
+  }
+  const bool is_same = CleanDirectoryName(/*fs=*/nullptr, path) ==
+                       CleanDirectoryName(/*fs=*/nullptr, other);
+  if (is_same && !section.db.is_literal()) {
     return file.Error(
         line.number,
         line.name + ": \"" + path +
@@ -66,21 +78,11 @@ Status CheckPath(const ConfigFile& file, const ConfigFile::Section& section,
             "\". They would delete each other's files. Put " + kPlaceholder +
             " into the path, which stands for the name of the database");
   }
-  const auto [found, is_new] =
-      owners->emplace(CleanDirectoryName(/*fs=*/nullptr, path),
-                      std::make_pair(section.db.literal(), line.number));
-  const auto& [database, number] = found->second;
-  if (!is_new && database != section.db.literal()) {
-    return file.Error(
-        line.number, line.name + ": \"" + path + "\" is a path of " + database +
-                         ", too, by line " + std::to_string(number) +
-                         ". The databases would delete each other's files");
-  }
   return Status::OK();
 }
 
 Status CheckLine(const ConfigFile& file, const ConfigFile::Section& section,
-                 const ConfigFile::Line& line, Owners* owners) {
+                 const ConfigFile::Line& line) {
   const std::string value = UnescapeOptionString(line.value);
   if (line.name == kLogDir) {
     return value.empty() || value[0] == '/'
@@ -99,15 +101,104 @@ Status CheckLine(const ConfigFile& file, const ConfigFile::Section& section,
     return file.Error(line.number, line.name, s);
   }
   for (size_t i = 0; s.ok() && i < paths.size(); ++i) {
-    const std::string& path = paths[i].path;
-    if (path[0] != '/') {
-      s = file.Error(line.number,
-                     line.name + ": \"" + path + "\" is not an absolute path");
-    } else if (path == others[i].path) {
-      s = CheckPath(file, section, line, path, owners);
+    s = CheckPath(file, section, line, paths[i].path, others[i].path);
+  }
+  return s;
+}
+
+// Which literal database has a directory, and by which line.
+struct Owner {
+  std::string database;
+  size_t line;
+  bool is_own;  // the directory is that of the database, and the line a header
+};
+
+// The key is a result of CleanDirectoryName().
+using Owners = std::map<std::string, Owner>;
+
+// Checks that no other database has the path, and adds it.
+Status AddPath(const ConfigFile& file, const std::string& database,
+               const ConfigFile::Line& line, const std::string& path,
+               Owners* owners) {
+  const auto [found, is_new] =
+      owners->emplace(CleanDirectoryName(/*fs=*/nullptr, path),
+                      Owner{database, line.number, /*is_own=*/false});
+  const Owner& owner = found->second;
+  if (!is_new && owner.database != database) {
+    const std::string of_other =
+        owner.is_own
+            ? "the directory of " + owner.database +
+                  ", which has a section in line " + std::to_string(owner.line)
+            : "a path of " + owner.database + ", too, by line " +
+                  std::to_string(owner.line);
+    return file.Error(line.number,
+                      line.name + ": \"" + path + "\", a path of " + database +
+                          ", is " + of_other +
+                          ". The databases would delete each other's files");
+  }
+  return Status::OK();
+}
+
+Status CheckOwners(const ConfigFile& file) {
+  Owners owners;
+  std::set<std::string> databases;
+  for (const ConfigFile::Section& section : file.sections()) {
+    if (section.db.is_literal()) {
+      const std::string& database = section.db.literal();
+      databases.insert(database);
+      owners.emplace(database,
+                     Owner{database, section.number, /*is_own=*/true});
+    }
+  }
+  Status s;
+  for (const std::string& database : databases) {
+    if (s.ok()) {
+      s = ConfigDirectories::ForEachPath(
+          file, database,
+          [&](const ConfigFile::Section&, const ConfigFile::Line& line,
+              const std::string& path) {
+            return AddPath(file, database, line, path, &owners);
+          });
     }
   }
   return s;
+}
+
+// Sets *name to that of an SST, blob or delta file in the directory; empty:
+// there is none.
+Status FindDataFile(FileSystem* fs, const std::string& directory,
+                    std::string* name) {
+  std::vector<std::string> children;
+  const Status s = fs->GetChildren(directory, IOOptions(), &children, nullptr);
+  if (s.IsNotFound() || s.IsPathNotFound()) {
+    return Status::OK();
+  }
+  for (const std::string& child : children) {
+    uint64_t number = 0;
+    FileType type = kTempFile;
+    if (s.ok() && ParseFileName(child, &number, &type) &&
+        (type == kTableFile || type == kBlobFile || type == kDeltaFile)) {
+      *name = child;
+      return s;
+    }
+  }
+  return s;
+}
+
+// path: by the line. meaning: of the files, which are an error.
+Status CheckNoFiles(FileSystem* fs, const ConfigFile& file,
+                    const std::string& database, const ConfigFile::Line& line,
+                    const std::string& path, const std::string& meaning) {
+  if (CleanDirectoryName(fs, path) == database) {
+    return Status::OK();
+  }
+  std::string name;
+  Status s = FindDataFile(fs, path, &name);
+  if (s.ok() && !name.empty()) {
+    s = Status::InvalidArgument("\"" + path + "\" has files, such as " + name +
+                                ", " + meaning);
+  }
+  return s.ok() ? s : file.Error(line.number, line.name, s);
 }
 
 }  // namespace
@@ -117,15 +208,43 @@ bool ConfigDirectories::IsPathList(const std::string& option) {
 }
 
 Status ConfigDirectories::Check(const ConfigFile& file) {
-  Owners owners;
   for (const ConfigFile::Section& section : file.sections()) {
     for (const ConfigFile::Line& line : section.lines) {
       if (!IsPathList(line.name) && line.name != kLogDir) {
         continue;
       }
-      const Status s = CheckLine(file, section, line, &owners);
+      const Status s = CheckLine(file, section, line);
       if (!s.ok()) {
         return s;
+      }
+    }
+  }
+  return CheckOwners(file);
+}
+
+Status ConfigDirectories::ForEachPath(const ConfigFile& file,
+                                      const std::string& database,
+                                      const PathVisitor& visit) {
+  for (const ConfigFile::Section& section : file.sections()) {
+    bool matches = false;
+    Status s = section.db.Match(database, &matches);
+    if (!s.ok()) {
+      return file.Error(section.number, s.getState());
+    }
+    for (const ConfigFile::Line& line : section.lines) {
+      if (!matches || !IsPathList(line.name)) {
+        continue;
+      }
+      std::vector<DbPath> paths;
+      s = ParseFor(NameOf(database), UnescapeOptionString(line.value), &paths);
+      if (!s.ok()) {
+        return file.Error(line.number, line.name, s);
+      }
+      for (const DbPath& path : paths) {
+        s = visit(section, line, path.path);
+        if (!s.ok()) {
+          return s;
+        }
       }
     }
   }
@@ -162,6 +281,44 @@ Status ConfigDirectories::CheckNoDatabase(FileSystem* fs,
     }
   }
   return Status::OK();
+}
+
+Status ConfigDirectories::CheckNew(FileSystem* fs, const ConfigFile& file,
+                                   const std::string& database) {
+  return ForEachPath(
+      file, database,
+      [&](const ConfigFile::Section&, const ConfigFile::Line& line,
+          const std::string& path) {
+        return CheckNoFiles(
+            fs, file, database, line, path,
+            "left by another database, which may have been renamed. An open "
+            "that creates " +
+                database +
+                " would delete them. Rename the directory as the other "
+                "database was renamed, or delete the files");
+      });
+}
+
+Status ConfigDirectories::CheckNoUnknownFamily(FileSystem* fs,
+                                               const ConfigFile& file,
+                                               const std::string& database) {
+  return ForEachPath(
+      file, database,
+      [&](const ConfigFile::Section& section, const ConfigFile::Line& line,
+          const std::string& path) {
+        const bool is_known = section.kind == ConfigFile::Section::kDB ||
+                              section.family.is_literal() ||
+                              section.family.MatchesAll();
+        return is_known
+                   ? Status::OK()
+                   : CheckNoFiles(
+                         fs, file, database, line, path,
+                         "whose column family cannot be found out, as CURRENT "
+                         "names no readable MANIFEST. Write sections with the "
+                         "full "
+                         "names of the families in place of the pattern \"" +
+                             section.family.text() + "\"");
+      });
 }
 
 }  // namespace ROCKSDB_NAMESPACE

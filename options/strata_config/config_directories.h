@@ -3,16 +3,17 @@
 
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "options/strata_config/config_file.h"
 #include "rocksdb/options.h"
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/status.h"
 
 namespace ROCKSDB_NAMESPACE {
 
-class ConfigFile;
 class FileSystem;
 
 // The directories that lines of a file of STRATA_CONFIG name: db_paths,
@@ -26,9 +27,14 @@ class FileSystem;
 //    was started.
 // 2. A line for databases that a pattern matches has "{db}" in each of its
 //    paths. It stands for a name that is made of the database's own, and of no
-//    other one.
-// 3. No two literal databases of a file have a line with the same path.
+//    other one. No path has a part "..", which would take the name away.
+// 3. No two literal databases of a file have the same path, by whatever line:
+//    paths are compared with the name in place of "{db}". The directory of a
+//    literal database is a path of no other one.
 // 4. No path is the directory of another database.
+// 5. A database that is created has no path with files of another one. A
+//    database that was renamed leaves such files behind, as its name was a part
+//    of its paths.
 class ConfigDirectories {
  public:
   // Returns true if the option is a list of paths: db_paths or cf_paths.
@@ -37,6 +43,16 @@ class ConfigDirectories {
   // Checks 1, 2 and 3 in all lines. Returns InvalidArgument that names the
   // line, and, for 3, both lines.
   static Status Check(const ConfigFile& file);
+
+  // Calls visit(section, line, path) for each path that a line of a section for
+  // the database names, whatever the column family is, and whether a later line
+  // replaces it or not. Returns the first error, and ends with it.
+  // database: result of CleanDirectoryName()
+  using PathVisitor =
+      std::function<Status(const ConfigFile::Section&, const ConfigFile::Line&,
+                           const std::string& path)>;
+  static Status ForEachPath(const ConfigFile& file, const std::string& database,
+                            const PathVisitor& visit);
 
   // Returns the value of a line for a database: with the name of the database
   // in place of "{db}", if it is a value of one of these options.
@@ -53,6 +69,21 @@ class ConfigDirectories {
   // database: result of CleanDirectoryName(), as Expand().
   static Status CheckNoDatabase(FileSystem* fs, const std::string& database,
                                 const std::vector<DbPath>& paths);
+
+  // Checks 5. Returns InvalidArgument that names the line, the path and a file.
+  // The directory of the database itself is left to RocksDB.
+  // database: as Expand().
+  // REQUIRES: an open would create the database
+  static Status CheckNew(FileSystem* fs, const ConfigFile& file,
+                         const std::string& database);
+
+  // For calls that find out which column families there are without a MANIFEST:
+  // returns InvalidArgument, as CheckNew(), if a path has files that may belong
+  // to a family whose name is not known, since its section has a pattern other
+  // than "*".
+  // database: as Expand().
+  static Status CheckNoUnknownFamily(FileSystem* fs, const ConfigFile& file,
+                                     const std::string& database);
 };
 
 }  // namespace ROCKSDB_NAMESPACE

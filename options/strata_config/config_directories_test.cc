@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "db/path_layout/directory_names.h"
 #include "file/file_util.h"
 #include "options/strata_config/config_file.h"
 #include "port/stack_trace.h"
@@ -68,15 +69,55 @@ TEST(ConfigDirectoriesTest, TwoDatabasesDoNotShareAPath) {
       "[DBOptions \"/a\"]\n"
       "db_paths = /f,/s\n"
       "[CFOptions \"/b\" \"*\"]\n"
-      "cf_paths = /b,/x/..//s/\n");
+      "cf_paths = /b,//s/./\n");
   EXPECT_TRUE(Has(error,
-                  "/c.ini:4: cf_paths: \"/x/..//s/\" is a path of /a, "
-                  "too, by line 2"))
+                  "/c.ini:4: cf_paths: \"//s/./\", a path of /b, is a path of "
+                  "/a, too, by line 2"))
       << error;
   // Families of one database may, and the name of it may be written otherwise.
   EXPECT_EQ("", ErrorOf("[DBOptions \"/a\"]\ndb_paths=/f,/s\n"
                         "[CFOptions \"/a/\" \"*\"]\ncf_paths=/s,/f\n"
                         "[CFOptions \"/x/../a\" \"y\"]\ncf_paths=/s\n"));
+}
+
+// Paths are compared with the names in them.
+TEST(ConfigDirectoriesTest, NamesInPathsAreCompared) {
+  EXPECT_TRUE(Has(ErrorOf("[CFOptions \"/a\" \"*\"]\ncf_paths=/p/{db}\n"
+                          "[CFOptions \"/b\" \"*\"]\ncf_paths=/p/a\n"),
+                  "/c.ini:4: cf_paths: \"/p/a\", a path of /b, is a path of "
+                  "/a, too, by line 2"));
+  // A pattern that matches a database with a section.
+  EXPECT_TRUE(Has(ErrorOf("[DBOptions \"/x/*\"]\ndb_paths=/p/{db}\n"
+                          "[DBOptions \"/x/a\"]\n"
+                          "[CFOptions \"/b\" \"*\"]\ncf_paths=/p/x%252Fa\n"),
+                  "/c.ini:2: db_paths: \"/p/x%2Fa\", a path of /x/a, is a "
+                  "path of /b, too, by line 5"));
+  EXPECT_EQ("", ErrorOf("[DBOptions \"/x/*\"]\ndb_paths=/p/{db}\n"
+                        "[DBOptions \"/b\"]\ndb_paths=/p/x%252Fa\n"));
+  EXPECT_EQ("", ErrorOf("[CFOptions \"/a\" \"*\"]\ncf_paths=/p/{db}\n"
+                        "[CFOptions \"*\" \"*\"]\ncf_paths=/p/{db}\n"
+                        "[CFOptions \"/b\" \"*\"]\ncf_paths=/p/b\n"));
+}
+
+TEST(ConfigDirectoriesTest, NoPartIsTheParent) {
+  const std::string error =
+      ErrorOf("[DBOptions \"*\"]\ndb_paths=/nvme/{db}/../all\n");
+  EXPECT_TRUE(Has(error, "/c.ini:2: db_paths: a path has a part \"..\""))
+      << error;
+  EXPECT_NE("", ErrorOf("[DBOptions \"/a\"]\ndb_paths=/nvme/..\n"));
+  EXPECT_EQ("", ErrorOf("[DBOptions \"/a\"]\ndb_paths=/nvme/..a,/x../b\n"));
+}
+
+TEST(ConfigDirectoriesTest, DirectoryWithASectionIsNoPathOfAnother) {
+  for (const char* section :
+       {"[DBOptions \"/b\"]\n", "[CFOptions \"/x/../b/\" \"x\"]\n"}) {
+    const std::string error = ErrorOf(
+        "[CFOptions \"/a\" \"*\"]\ncf_paths=/a,/b\n" + std::string(section));
+    EXPECT_TRUE(Has(error,
+                    "/c.ini:2: cf_paths: \"/b\", a path of /a, is the "
+                    "directory of /b, which has a section in line 3"))
+        << error;
+  }
 }
 
 TEST(ConfigDirectoriesTest, EachDatabaseHasAName) {
@@ -114,6 +155,43 @@ TEST(ConfigDirectoriesTest, DirectoryOfADatabaseIsNoPathOfAnother) {
   EXPECT_TRUE(Has(s.ToString(), dir + "/a/")) << s.ToString();
   // The directory of the database itself is one of its paths as a rule.
   EXPECT_OK(ConfigDirectories::CheckNoDatabase(fs, dir + "/a", paths));
+  EXPECT_OK(DestroyDir(env, dir));
+}
+
+TEST(ConfigDirectoriesTest, FilesOfOthersAreFound) {
+  const std::string dir = CleanDirectoryName(
+      /*fs=*/nullptr, test::PerThreadDBPath("config_directories_test"));
+  Env* const env = Env::Default();
+  ASSERT_OK(DestroyDir(env, dir));
+  ASSERT_OK(env->CreateDirIfMissing(dir));
+  ASSERT_OK(env->CreateDirIfMissing(dir + "/a"));
+  ASSERT_OK(env->CreateDirIfMissing(dir + "/db"));
+  FileSystem* const fs = env->GetFileSystem().get();
+  const std::string db = dir + "/db";
+  ConfigFile file;
+  ASSERT_OK(ConfigFile::Parse("/c.ini",
+                              "[CFOptions \"" + db + "\" \"x*\"]\n" +
+                                  "cf_paths = " + db + "," + dir + "/none," +
+                                  dir + "/a\n",
+                              &file));
+  // The directory of the database itself does not count.
+  ASSERT_OK(WriteStringToFile(env, "", db + "/000001.sst"));
+  ASSERT_OK(WriteStringToFile(env, "", dir + "/a/other"));
+  EXPECT_OK(ConfigDirectories::CheckNew(fs, file, db));
+  EXPECT_OK(ConfigDirectories::CheckNoUnknownFamily(fs, file, db));
+  for (const std::string name : {"000001.sst", "000002.blob", "000003.delta"}) {
+    ASSERT_OK(WriteStringToFile(env, "", dir + "/a/" + name));
+    for (const Status& s :
+         {ConfigDirectories::CheckNew(fs, file, db),
+          ConfigDirectories::CheckNoUnknownFamily(fs, file, db)}) {
+      EXPECT_TRUE(s.IsInvalidArgument());
+      EXPECT_TRUE(Has(s.ToString(), "/c.ini:2: cf_paths: \"" + dir +
+                                        "/a\" has files, such as " + name))
+          << s.ToString();
+    }
+    EXPECT_OK(ConfigDirectories::CheckNew(fs, file, dir + "/other"));
+    ASSERT_OK(env->DeleteFile(dir + "/a/" + name));
+  }
   EXPECT_OK(DestroyDir(env, dir));
 }
 
