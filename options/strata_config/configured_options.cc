@@ -3,10 +3,13 @@
 
 #include "options/strata_config/configured_options.h"
 
+#include <cstdint>
 #include <set>
 #include <utility>
 
+#include "db/manifest_ops.h"
 #include "db/path_layout/manifest_files.h"
+#include "monitoring/persistent_stats_history.h"
 #include "options/strata/path_options.h"
 #include "options/strata/strata_cf_options.h"
 #include "rocksdb/env.h"
@@ -15,26 +18,54 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// Returns the names of the column families of the database, as far as they are
-// known, and that of the default one.
-std::set<std::string> FamiliesOf(Env* env, const std::string& dbname) {
-  std::set<std::string> names = {kDefaultColumnFamilyName};
-  FileSystem* const fs =
-      (env == nullptr ? Env::Default() : env)->GetFileSystem().get();
+// Adds the column families of the MANIFEST. Returns true if they are all of the
+// database. Otherwise they are as many as could be read, perhaps none.
+bool AddFamiliesOfManifest(FileSystem* fs, const std::string& dbname,
+                           std::set<std::string>* names) {
+  std::string current;
+  uint64_t number = 0;
+  // During a repair CURRENT names none, and the newest one lacks families
+  // (RepairGuard).
+  const Status named =
+      GetCurrentManifestPath(dbname, fs, /*is_retry=*/false, &current, &number);
   std::string manifest;
+  Status s = FindManifest(fs, dbname, &manifest);
   std::vector<ManifestFamily> families;
-  if (FindManifest(fs, dbname, &manifest).ok()) {
+  if (s.ok()) {
     // After an error, the families are those of the records before it.
-    ReadManifestFiles(
+    s = ReadManifestFiles(
         fs, manifest,
         [](const std::string&) -> const Comparator* { return nullptr; },
-        &families)
-        .PermitUncheckedError();
+        &families);
   }
   for (const ManifestFamily& family : families) {
-    names.insert(family.name);
+    names->insert(family.name);
   }
-  return names;
+  const bool is_readable = s.ok();
+  return named.ok() && is_readable && manifest == current;
+}
+
+// Sets *names to those of the column families that the database has or may
+// have: the default one, those of its MANIFEST, and, if this is not complete,
+// those of sections with full names. Returns InvalidArgument if there may be
+// others that have paths by the file.
+Status FamiliesOf(const OptionsConfig& config, Env* env,
+                  const std::string& dbname, std::set<std::string>* names) {
+  *names = {kDefaultColumnFamilyName};
+  FileSystem* const fs =
+      (env == nullptr ? Env::Default() : env)->GetFileSystem().get();
+  if (AddFamiliesOfManifest(fs, dbname, names)) {
+    return Status::OK();
+  }
+  const Status s = config.AddFamilies(names);
+  return s.ok() ? config.CheckNoUnknownFamily() : s;
+}
+
+// Returns the options that an open gives the family of persistent statistics.
+ColumnFamilyOptions StatisticsOptions() {
+  ColumnFamilyOptions options;
+  OptimizeForPersistentStats(&options);
+  return options;
 }
 
 std::set<std::string> NamesOf(
@@ -76,6 +107,9 @@ ConfiguredOptions::ConfiguredOptions(
   if (status_.ok()) {
     status_ = ApplyToAll(config_.get(), &column_families_, &changes_);
   }
+  if (status_.ok()) {
+    status_ = config_->CheckNew(changed);
+  }
   db_options_ = std::move(changed);
 }
 
@@ -101,21 +135,23 @@ void ConfiguredOptions::Log(Logger* log) const {
 
 ConfiguredFamily::ConfiguredFamily(const std::shared_ptr<OptionsConfig>& config,
                                    const std::string& name,
-                                   const ColumnFamilyOptions& options,
-                                   Logger* log)
+                                   const ColumnFamilyOptions& options)
     : given_options_(options), config_(config) {
   if (config_ == nullptr) {
     return;
   }
   options_ = options;
   status_ = config_->Apply(name, &*options_, &changes_);
-  if (status_.ok()) {
-    config_->LogChanges(log, changes_);
-  }
 }
 
 Status ConfiguredFamily::Explain(const Status& s) const {
   return config_ == nullptr ? s : config_->Explain(s, changes_);
+}
+
+void ConfiguredFamily::Log(Logger* log) const {
+  if (config_ != nullptr) {
+    config_->LogChanges(log, changes_);
+  }
 }
 
 //======== ConfiguredRepair
@@ -134,16 +170,29 @@ ConfiguredRepair::ConfiguredRepair(
   }
 }
 
-Status ConfiguredRepair::Apply(const std::string& dbname, bool has_unknown) {
-  if (has_unknown) {
-    const std::set<std::string> known = NamesOf(column_families_);
-    for (const std::string& name : FamiliesOf(db_options_.env, dbname)) {
-      if (known.count(name) == 0) {
-        column_families_.emplace_back(name, unknown_options_);
-      }
+Status ConfiguredRepair::AddFamilies(const std::string& dbname) {
+  std::set<std::string> names;
+  const Status s = FamiliesOf(*config_, db_options_.env, dbname, &names);
+  if (!s.ok()) {
+    return s;
+  }
+  const std::string& statistics = kPersistentStatsColumnFamilyName;
+  names.insert(statistics);
+  const std::set<std::string> known = NamesOf(column_families_);
+  for (const std::string& name : names) {
+    if (known.count(name) == 0) {
+      column_families_.emplace_back(
+          name, name == statistics ? StatisticsOptions() : unknown_options_);
     }
   }
-  Status s = config_->Apply(&db_options_, &changes_);
+  return s;
+}
+
+Status ConfiguredRepair::Apply(const std::string& dbname, bool has_unknown) {
+  Status s = has_unknown ? AddFamilies(dbname) : Status::OK();
+  if (s.ok()) {
+    s = config_->Apply(&db_options_, &changes_);
+  }
   if (s.ok()) {
     s = ApplyToAll(config_.get(), &column_families_, &changes_);
   }
@@ -193,10 +242,14 @@ Status ConfigureDestroy(const std::string& dbname, Options* options,
   OptionsConfig::Changes changes;
   DBOptions db_options(*options);
   s = config->Apply(&db_options, &changes);
+  std::set<std::string> names;
+  if (s.ok()) {
+    s = FamiliesOf(*config, options->env, dbname, &names);
+  }
   // Only paths matter, and only those of the file: RocksDB deletes no files
   // from the cf_paths of families that it is not given.
   const std::set<std::string> known = NamesOf(*families);
-  for (const std::string& name : FamiliesOf(options->env, dbname)) {
+  for (const std::string& name : names) {
     if (known.count(name) == 0) {
       families->emplace_back(name, ColumnFamilyOptions());
     }

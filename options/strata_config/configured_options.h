@@ -73,8 +73,7 @@ class ConfiguredFamily {
   // config: of the open; nullptr: there is no file.
   // REQUIRES: options outlive this object
   ConfiguredFamily(const std::shared_ptr<OptionsConfig>& config,
-                   const std::string& name, const ColumnFamilyOptions& options,
-                   Logger* log);
+                   const std::string& name, const ColumnFamilyOptions& options);
 
   const Status& status() const { return status_; }
   const ColumnFamilyOptions& options() const {
@@ -82,6 +81,8 @@ class ConfiguredFamily {
   }
   // See ConfiguredOptions.
   Status Explain(const Status& s) const;
+  // To be called after the family was created.
+  void Log(Logger* log) const;
 
  private:
   const ColumnFamilyOptions& given_options_;
@@ -95,9 +96,12 @@ class ConfiguredFamily {
 class ConfiguredRepair {
  public:
   // unknown_options: for column families that are not among the others;
-  // nullptr: there are none. Those that the MANIFEST names are then added to
-  // column_families(), as the file may have options for them; and so is the
-  // default one.
+  // nullptr: there are none. Otherwise those that the MANIFEST names are added
+  // to column_families(), as the file may have options for them; and so are the
+  // default one and that of persistent statistics, which has the options that
+  // an open gives it. If the MANIFEST that CURRENT names cannot be read, those
+  // that the file names are added, too, and status() is InvalidArgument if
+  // there may be others whose paths the file has.
   ConfiguredRepair(const std::string& dbname, const DBOptions& db_options,
                    const std::vector<ColumnFamilyDescriptor>& column_families,
                    const ColumnFamilyOptions* unknown_options);
@@ -118,6 +122,7 @@ class ConfiguredRepair {
 
  private:
   Status Apply(const std::string& dbname, bool has_unknown);
+  Status AddFamilies(const std::string& dbname);
   Status Validate() const;
 
   DBOptions db_options_;
@@ -129,9 +134,10 @@ class ConfiguredRepair {
 };
 
 // For DestroyDB(): applies the file to the options of the database, and to
-// *families. Adds to *families those of the MANIFEST, and a family without a
-// name for those that it does not have, if the file gives them paths. Objects
-// that this program cannot make do not matter.
+// *families. Adds to *families those that ConfiguredRepair knows, and a family
+// without a name for others, if the file gives them paths. Objects that this
+// program cannot make do not matter. Returns InvalidArgument as a repair does
+// if there may be families whose names are not known.
 Status ConfigureDestroy(const std::string& dbname, Options* options,
                         std::vector<ColumnFamilyDescriptor>* families);
 

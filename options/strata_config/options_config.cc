@@ -7,6 +7,8 @@
 #include <cstddef>
 
 #include "db/path_layout/directory_names.h"
+#include "db/path_layout/manifest_files.h"
+#include "file/filename.h"
 #include "logging/logging.h"
 #include "options/strata_config/config_directories.h"
 #include "rocksdb/env.h"
@@ -110,6 +112,45 @@ Status OptionsConfig::ApplyToUnknownFamily(ColumnFamilyOptions* options,
   return Named(s);
 }
 
+Status OptionsConfig::CheckNew(const DBOptions& options) const {
+  if (!options.create_if_missing) {
+    return Status::OK();
+  }
+  FileSystem* const fs = env_->GetFileSystem().get();
+  std::string manifest;
+  // As DBImpl::Recover() finds it out.
+  const Status s = options.best_efforts_recovery
+                       ? FindManifest(fs, database_, &manifest)
+                       : fs->FileExists(CurrentFileName(database_), IOOptions(),
+                                        /*dbg=*/nullptr);
+  return s.IsNotFound()
+             ? Named(ConfigDirectories::CheckNew(fs, file_, database_))
+             : Status::OK();
+}
+
+Status OptionsConfig::AddFamilies(std::set<std::string>* names) const {
+  for (const ConfigFile::Section& section : file_.sections()) {
+    if (section.kind == ConfigFile::Section::kDB ||
+        !section.family.is_literal()) {
+      continue;
+    }
+    bool matches = false;
+    const Status s = section.db.Match(database_, &matches);
+    if (!s.ok()) {
+      return Named(file_.Error(section.number, s.getState()));
+    }
+    if (matches) {
+      names->insert(section.family.literal());
+    }
+  }
+  return Status::OK();
+}
+
+Status OptionsConfig::CheckNoUnknownFamily() const {
+  return Named(ConfigDirectories::CheckNoUnknownFamily(
+      env_->GetFileSystem().get(), file_, database_));
+}
+
 void OptionsConfig::Log(Logger* log, const Changes& changes) const {
   std::string unused;
   for (const ConfigFile::Section& section : file_.sections()) {
@@ -130,7 +171,7 @@ void OptionsConfig::Log(Logger* log, const Changes& changes) const {
 
 void OptionsConfig::LogChanges(Logger* log, const Changes& changes) const {
   for (const ConfigChange& change : changes) {
-    ROCKS_LOG_HEADER(log, "%s: %s", kVariable, change.ToString(file_).c_str());
+    ROCKS_LOG_INFO(log, "%s: %s", kVariable, change.ToString(file_).c_str());
   }
 }
 
@@ -138,9 +179,7 @@ Status OptionsConfig::Explain(const Status& s, const Changes& changes) const {
   if (!s.IsInvalidArgument() && !s.IsNotSupported()) {
     return s;
   }
-  const std::string message = s.IsInvalidArgument() && s.getState() != nullptr
-                                  ? s.getState()
-                                  : s.ToString();
+  const std::string message = s.getState() == nullptr ? "" : s.getState();
   std::vector<const ConfigChange*> lines;
   const auto add = [&](bool only_named) {
     for (const ConfigChange& change : changes) {
@@ -164,8 +203,10 @@ Status OptionsConfig::Explain(const Status& s, const Changes& changes) const {
   if (lines.size() > kMaxExplained) {
     text += " and " + std::to_string(lines.size() - kMaxExplained) + " more";
   }
-  return Status::InvalidArgument(
-      message, std::string(kVariable) + " has changed " + text);
+  text = (message.empty() ? "" : message + ": ") + kVariable + " has changed " +
+         text;
+  return s.IsNotSupported() ? Status::NotSupported(text)
+                            : Status::InvalidArgument(text);
 }
 
 }  // namespace ROCKSDB_NAMESPACE

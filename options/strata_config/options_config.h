@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -57,15 +58,29 @@ class OptionsConfig {
                Changes* changes);
   Status ApplyToUnknownFamily(ColumnFamilyOptions* options, Changes* changes);
 
-  // Writes to LOG which sections have matched so far, and the changes.
+  // Returns InvalidArgument if the open would create the database, and a path
+  // by a line of the file has files of another one
+  // (ConfigDirectories::CheckNew()).
+  // options: of the open, with the file applied.
+  Status CheckNew(const DBOptions& options) const;
+
+  // Adds the column families that sections for the database name in full. The
+  // database may have them.
+  Status AddFamilies(std::set<std::string>* names) const;
+  // See ConfigDirectories.
+  Status CheckNoUnknownFamily() const;
+
+  // Writes to LOG which sections have matched so far, and the changes. Only the
+  // former is one of the lines that each LOG file begins with.
   // log: nullptr: nothing is written.
   void Log(Logger* log, const Changes& changes) const;
   // Writes only the changes.
   void LogChanges(Logger* log, const Changes& changes) const;
 
   // Returns s, the result of an open with these changes. If it is about
-  // options, the result names the lines that have changed those in the message,
-  // or else the first lines that have changed some.
+  // options, the message of the result names the lines that have changed those
+  // in the message of s, or else the first lines that have changed some. The
+  // code is that of s.
   Status Explain(const Status& s, const Changes& changes) const;
 
  private:

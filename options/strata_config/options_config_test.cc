@@ -7,6 +7,9 @@
 #include "options/strata_config/options_config.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -306,7 +309,7 @@ TEST_F(OptionsConfigTest, CombinationsThatAreRefusedNameTheLine) {
   Configure(
       "[DBOptions \"*\"]\nallow_mmap_reads = true\nuse_direct_reads = true\n");
   s = Open();
-  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
   EXPECT_TRUE(
       Has(s.ToString(), "allow_mmap_reads: false -> true (" + file_ + ":2)"))
       << s.ToString();
@@ -315,8 +318,41 @@ TEST_F(OptionsConfigTest, CombinationsThatAreRefusedNameTheLine) {
   TransactionDB* transaction_db = nullptr;
   s = TransactionDB::Open(options_, TransactionDBOptions(), name_,
                           &transaction_db);
-  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
   EXPECT_TRUE(Has(s.ToString(), file_ + ":2")) << s.ToString();
+  // The code is that of RocksDB also if the lines have nothing to do with it.
+  Configure(Family() + "min_blob_size = 7\n");
+  options_.unordered_write = true;
+  s = TransactionDB::Open(options_, TransactionDBOptions(), name_,
+                          &transaction_db);
+  EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
+}
+
+// Each LOG file begins with the headers of all.
+TEST_F(OptionsConfigTest, ChangesAreNoHeaders) {
+  class CountingLogger : public Logger {
+   public:
+    using Logger::Logv;
+    void Logv(const char* /*format*/, va_list /*ap*/) override {}
+    void LogHeader(const char* format, va_list ap) override {
+      char text[4096];
+      vsnprintf(text, sizeof(text), format, ap);
+      if (Has(text, OptionsConfig::kVariable)) {
+        ++num_headers;
+      }
+    }
+    std::atomic<int> num_headers{0};
+  };
+  const auto logger = std::make_shared<CountingLogger>();
+  options_.info_log = logger;
+  Configure("[CFOptions \"*\" \"*\"]\nmin_blob_size = 7\n");
+  ASSERT_OK(Open());
+  ColumnFamilyHandle* handle = nullptr;
+  ASSERT_OK(db_->CreateColumnFamily(ColumnFamilyOptions(), "x", &handle));
+  ASSERT_OK(db_->DestroyColumnFamilyHandle(handle));
+  EXPECT_EQ(1, logger->num_headers.load());
+  db_.reset();
+  options_.info_log.reset();
 }
 
 TEST_F(OptionsConfigTest, ReadersObeyTheFile) {
@@ -350,7 +386,7 @@ TEST_F(OptionsConfigTest, ReadersObeyTheFile) {
             "enable_blob_files = true\nenable_blob_address_map = true\n");
   const Status s =
       DB::OpenAsSecondary(options_, name_, dir_ + "/secondary", &db_);
-  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
   EXPECT_TRUE(Has(s.ToString(), file_ + ":3")) << s.ToString();
 }
 
@@ -449,6 +485,8 @@ TEST_F(OptionsConfigTest, LaterColumnFamiliesObeyTheFile) {
       db_->CreateColumnFamily(ColumnFamilyOptions(), "bad", &handle);
   EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
   EXPECT_TRUE(Has(s.ToString(), file_ + ":5")) << s.ToString();
+  // LOG has what was done only.
+  EXPECT_FALSE(LogHas("[bad]"));
   ASSERT_OK(db_->CreateColumnFamily(ColumnFamilyOptions(), "other", &handle));
   EXPECT_EQ(0U, db_->GetOptions(handle).min_blob_size);
   handles.push_back(handle);
@@ -543,6 +581,117 @@ TEST_F(OptionsConfigTest, RepairAndDestroyKnowAllFamilies) {
                                        DirectoryOn("slow") + "two"}) {
     EXPECT_TRUE(env_->FileExists(directory).IsNotFound()) << directory;
   }
+}
+
+// The name of a database is a part of its paths.
+TEST_F(OptionsConfigTest, FilesOfARenamedDatabaseStay) {
+  Configure(Family() + "cf_paths = " + dir_ + "/fast/{db}\n" +
+            "[CFOptions \"*\" \"late\"]\n" + "cf_paths = " + dir_ +
+            "/slow/{db}\n");
+  ASSERT_OK(Open());
+  ASSERT_OK(db_->Put(WriteOptions(), "k", "v"));
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  db_.reset();
+  ASSERT_EQ(1, NumFiles(DirectoryOn("fast"), ".sst"));
+  const std::string old_name = name_ + ".old";
+  ASSERT_OK(env_->RenameFile(name_, old_name));
+  Status s = Open();
+  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  EXPECT_TRUE(Has(s.ToString(), file_ + ":2: cf_paths")) << s.ToString();
+  EXPECT_TRUE(Has(s.ToString(), "left by another database")) << s.ToString();
+  EXPECT_EQ(1, NumFiles(DirectoryOn("fast"), ".sst"));
+  EXPECT_TRUE(env_->FileExists(name_).IsNotFound());
+  // The path of a family that would be created later.
+  ASSERT_OK(env_->RenameFile(DirectoryOn("fast"), DirectoryOn("slow")));
+  s = Open();
+  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  EXPECT_TRUE(Has(s.ToString(), file_ + ":4: cf_paths")) << s.ToString();
+  // An open that creates nothing fails as it does without the file.
+  options_.create_if_missing = false;
+  s = Open();
+  EXPECT_FALSE(s.ok());
+  EXPECT_FALSE(Has(s.ToString(), "left by another database")) << s.ToString();
+  options_.create_if_missing = true;
+
+  // The path is renamed along.
+  ASSERT_OK(
+      env_->RenameFile(DirectoryOn("slow"),
+                       dir_ + "/fast/" + ConfigDirectories::NameOf(old_name)));
+  ASSERT_OK(Open());
+  EXPECT_EQ("NotFound: ", Get("k"));
+  db_.reset();
+  ASSERT_OK(DB::Open(options_, old_name, &db_));
+  EXPECT_EQ("v", Get("k"));
+}
+
+TEST_F(OptionsConfigTest, FamiliesAreFoundWithoutAManifest) {
+  const auto configure = [this](const std::string& pattern) {
+    const std::string paths =
+        "cf_paths = " + dir_ + "/fast/{db}," + dir_ + "/slow/{db}";
+    Configure(Family() + paths + "\nlevel_sst_path_ids = 1\n" +
+              "[CFOptions \"*\" \"" + pattern + "\"]\n" + paths +
+              "two\nlevel_sst_path_ids = 1\n");
+  };
+  const auto lose_manifest = [this] {
+    std::vector<std::string> names;
+    ASSERT_OK(env_->GetChildren(name_, &names));
+    for (const std::string& name : names) {
+      if (name == "CURRENT" || Slice(name).starts_with("MANIFEST-")) {
+        ASSERT_OK(env_->DeleteFile(name_ + "/" + name));
+      }
+    }
+  };
+  configure("two");
+  ASSERT_OK(Open());
+  ColumnFamilyHandle* handle = nullptr;
+  ASSERT_OK(db_->CreateColumnFamily(ColumnFamilyOptions(), "two", &handle));
+  ASSERT_OK(db_->Put(WriteOptions(), handle, "k", "two"));
+  ASSERT_OK(db_->Flush(FlushOptions(), handle));
+  ASSERT_OK(db_->DestroyColumnFamilyHandle(handle));
+  db_.reset();
+  ASSERT_EQ(1, NumFiles(DirectoryOn("slow") + "two", ".sst"));
+  lose_manifest();
+  // Nothing says which families the pattern means.
+  configure("t*");
+  for (const Status& s :
+       {RepairDB(name_, options_), DestroyDB(name_, options_)}) {
+    EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+    EXPECT_TRUE(Has(s.ToString(), file_ + ":5: cf_paths")) << s.ToString();
+  }
+  configure("two");
+  ASSERT_OK(RepairDB(name_, options_));
+  std::vector<ColumnFamilyHandle*> handles;
+  ASSERT_OK(DB::Open(options_, name_,
+                     {{kDefaultColumnFamilyName, options_}, {"two", options_}},
+                     &handles, &db_));
+  std::string value;
+  ASSERT_OK(db_->Get(ReadOptions(), handles[1], "k", &value));
+  EXPECT_EQ("two", value);
+  for (ColumnFamilyHandle* each : handles) {
+    ASSERT_OK(db_->DestroyColumnFamilyHandle(each));
+  }
+  db_.reset();
+  lose_manifest();
+  ASSERT_OK(DestroyDB(name_, options_));
+  EXPECT_TRUE(env_->FileExists(DirectoryOn("slow") + "two").IsNotFound());
+}
+
+// The hidden family has the options that RocksDB opens it with.
+TEST_F(OptionsConfigTest, RepairKnowsTheFamilyOfStatistics) {
+  options_.persist_stats_to_disk = true;
+  Configure("[CFOptions \"*\" \"*\"]\ncf_paths = " + dir_ + "/fast/{db}," +
+            dir_ + "/slow/{db}\nlevel_sst_path_ids = 1\n");
+  ASSERT_OK(Open());
+  ASSERT_OK(db_->Put(WriteOptions(), "k", "v"));
+  // The recovery flushes both families.
+  ASSERT_OK(Open());
+  EXPECT_GT(NumFiles(name_, ".sst"), 0);
+  EXPECT_GT(NumFiles(DirectoryOn("slow"), ".sst"), 0);
+  db_.reset();
+  ASSERT_OK(RepairDB(name_, options_));
+  ASSERT_OK(Open());
+  EXPECT_EQ("v", Get("k"));
+  EXPECT_FALSE(LogHas("[" + kPersistentStatsColumnFamilyName + "] cf_paths"));
 }
 
 TEST_F(OptionsConfigTest, PathThatIsADatabaseIsRefused) {

@@ -212,6 +212,9 @@ Status CheckConfigCommand::CheckDatabase(const std::string& name,
                                              family.options.cf_paths);
     }
   }
+  if (s.ok() && !database.exists) {
+    s = ConfigDirectories::CheckNew(fs, file_, clean_name);
+  }
   for (const ConfigChange& change : changes) {
     fprintf(stdout, "  %s\n", change.ToString(file_).c_str());
   }

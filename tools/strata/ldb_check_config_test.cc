@@ -128,7 +128,7 @@ TEST_F(LdbCheckConfigTest, APatternNamesSeveralDatabases) {
   ASSERT_EQ(0, Check(dir_ + "/*")) << output_;
   EXPECT_TRUE(Printed(NameOf("a") + ": ")) << output_;
   EXPECT_TRUE(Printed(NameOf("b") + ": ")) << output_;
-  EXPECT_FALSE(Printed(NameOf("c"))) << output_;
+  EXPECT_FALSE(Printed(NameOf("c") + ": ")) << output_;
   EXPECT_TRUE(Printed("  no section matches\n")) << output_;
   EXPECT_TRUE(Printed("min_blob_size: 0 -> 7")) << output_;
   EXPECT_FALSE(Printed("none of these")) << output_;
@@ -142,6 +142,24 @@ TEST_F(LdbCheckConfigTest, ANewDatabaseHasDefaults) {
   EXPECT_TRUE(Printed("which does not exist yet")) << output_;
   EXPECT_TRUE(Printed("max_open_files: -1 -> 100")) << output_;
   EXPECT_TRUE(env_->FileExists(NameOf("new")).IsNotFound());
+  // One that was renamed has left files.
+  ASSERT_OK(env_->CreateDirIfMissing(NameOf("path")));
+  ASSERT_OK(WriteStringToFile(env_, "", NameOf("path") + "/000001.sst"));
+  Write("[CFOptions \"" + NameOf("new") + "\" \"later\"]\n" +
+        "cf_paths = " + NameOf("path") + "\n");
+  ASSERT_EQ(1, Check(NameOf("new"))) << output_;
+  EXPECT_TRUE(Printed("left by another database")) << output_;
+}
+
+// The hidden family has no lines.
+TEST_F(LdbCheckConfigTest, StatisticsHaveNoLines) {
+  options_.persist_stats_to_disk = true;
+  Create("a");
+  Write("[CFOptions \"*\" \"*\"]\nmin_blob_size = 7\n");
+  ASSERT_EQ(0, Check(NameOf("a"))) << output_;
+  EXPECT_TRUE(Printed("[default] min_blob_size: 0 -> 7")) << output_;
+  EXPECT_FALSE(Printed("[" + kPersistentStatsColumnFamilyName + "]"))
+      << output_;
 }
 
 TEST_F(LdbCheckConfigTest, WrongFilesAreFound) {
