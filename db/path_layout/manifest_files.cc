@@ -41,6 +41,7 @@ class FamilyFiles {
     }
     for (const auto& [level, file] : edit.GetNewFiles()) {
       Table& table = tables_[file.fd.GetNumber()];
+      table.level = level;
       table.path_id = file.fd.GetPathId();
       table.oldest_blob_file = file.oldest_blob_file_number;
       table.size = file.fd.GetFileSize();
@@ -86,6 +87,7 @@ class FamilyFiles {
               &result);
       file->blob_path_mask = table.blob_path_mask;
       file->is_mapped = table.is_mapped;
+      file->level = table.level;
       if (table.oldest_blob_file != kInvalidBlobFileNumber) {
         linked.insert(table.oldest_blob_file);
       }
@@ -124,6 +126,7 @@ class FamilyFiles {
     std::string func_name;
   };
   struct Table {
+    int level = 0;
     uint32_t path_id = 0;
     uint64_t oldest_blob_file = kInvalidBlobFileNumber;
     uint64_t size = 0;

@@ -37,6 +37,8 @@ struct ManifestFamily {
     // Of a blob file: the values that are not garbage. Of a delta file: the
     // operands, or the anchors of keys. Of an SST file: 0.
     uint64_t entries = 0;
+    // The level of an SST file; 0 for another file.
+    int level = 0;
   };
 
   std::string name;

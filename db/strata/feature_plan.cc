@@ -31,7 +31,59 @@ uint64_t BytesOfFolds(const ManifestFeatures::Family& family) {
   return values + family.tables.bytes + family.deltas.bytes;
 }
 
+// Returns the path id with most bytes of SST files, the first one of several.
+uint32_t PathOfMostTables(const ManifestFeatures::Family& family,
+                          size_t num_paths) {
+  std::vector<uint64_t> bytes(num_paths);
+  for (const ManifestFamily::File& file : family.files) {
+    if (file.type == kTableFile) {
+      bytes[PathLayout::IndexOf(file.path_id, num_paths)] += file.size;
+    }
+  }
+  return static_cast<uint32_t>(std::max_element(bytes.begin(), bytes.end()) -
+                               bytes.begin());
+}
+
+// Returns the level in which CompactRange() leaves the files of all levels.
+int LastLevelOf(const ManifestFeatures::Family& family,
+                const ColumnFamilyOptions& options) {
+  int last = 0;
+  for (const ManifestFamily::File& file : family.files) {
+    last = std::max(last, file.level);
+  }
+  if (options.compaction_style == kCompactionStyleUniversal ||
+      (last == 0 && options.level_compaction_dynamic_level_bytes)) {
+    return std::max(last, options.num_levels - 1);
+  }
+  return std::max(last, std::min(1, options.num_levels - 1));
+}
+
 }  // namespace
+
+bool FeaturePlan::MovesDeltas(const ManifestFeatures::Family& family,
+                              size_t num_paths) const {
+  return features_.Has(FeatureSet::kLayouts) &&
+         !features_.Has(FeatureSet::kDeltas) && num_paths > 1 &&
+         family.distant_deltas.files > 0;
+}
+
+bool FeaturePlan::HasSstLayout(const ColumnFamilyOptions& options,
+                               size_t num_paths) const {
+  return num_paths > 1 &&
+         (into_first_path_ || !options.level_sst_path_ids.empty());
+}
+
+uint32_t FeaturePlan::SstPathId(const ManifestFeatures::Family& family,
+                                const ColumnFamilyOptions& options,
+                                size_t num_paths) const {
+  if (into_first_path_) {
+    return 0;
+  }
+  return HasSstLayout(options, num_paths)
+             ? PathLayout::SstPathId(MutableCFOptions(options),
+                                     LastLevelOf(family, options))
+             : PathOfMostTables(family, num_paths);
+}
 
 FeaturePlan::Work FeaturePlan::WorkOn(const ManifestFeatures::Family& family,
                                       size_t num_paths) const {
@@ -47,7 +99,7 @@ FeaturePlan::Work FeaturePlan::WorkOn(const ManifestFeatures::Family& family,
   if (goes(FeatureSet::kDeltas)) {
     return Work::kCompact;
   }
-  return goes(FeatureSet::kLayouts) ||
+  return goes(FeatureSet::kLayouts) || MovesDeltas(family, num_paths) ||
                  (into_first_path_ && family.distant_tables.files > 0)
              ? Work::kMove
              : Work::kNone;
@@ -76,7 +128,7 @@ bool FeaturePlan::Rewrites(Work work, const ManifestFamily::File& file) const {
 
 void FeaturePlan::AddNeeds(const ManifestFeatures::Family& family,
                            const std::vector<DbPath>& paths,
-                           Family* planned) const {
+                           uint32_t sst_path_id, Family* planned) const {
   const auto write = [&](uint32_t path_id, uint64_t bytes) {
     if (bytes > 0) {
       planned->needs[PathLayout::Directory(paths, path_id)] += bytes;
@@ -85,7 +137,10 @@ void FeaturePlan::AddNeeds(const ManifestFeatures::Family& family,
   };
   for (const ManifestFamily::File& file : family.files) {
     if (file.type == kTableFile && Rewrites(planned->work, file)) {
-      write(into_first_path_ ? 0 : file.path_id, file.size);
+      // A move leaves an SST file on its path unless all go to the first one.
+      write(planned->work == Work::kMove && !into_first_path_ ? file.path_id
+                                                              : sst_path_id,
+            file.size);
     }
   }
   // Blob files, and values that folds make of operands.
@@ -93,6 +148,9 @@ void FeaturePlan::AddNeeds(const ManifestFeatures::Family& family,
     write(0, family.blobs.bytes);
   } else if (features_.Has(FeatureSet::kLayouts)) {
     write(0, family.distant_blobs.bytes);
+  }
+  if (MovesDeltas(family, paths.size())) {
+    write(0, family.distant_deltas.bytes);
   }
   if (planned->work != Work::kMove &&
       family.features.Has(FeatureSet::kDeltas)) {
@@ -125,7 +183,11 @@ Status FeaturePlan::Add(const ManifestFeatures::Family& family,
   }
   if (s.ok()) {
     if (planned.work != Work::kNone) {
-      AddNeeds(family, paths, &planned);
+      const uint32_t sst_path_id = SstPathId(family, options, paths.size());
+      if (!HasSstLayout(options, paths.size())) {
+        planned.target_path_id = sst_path_id;
+      }
+      AddNeeds(family, paths, sst_path_id, &planned);
     }
     families_.push_back(std::move(planned));
   }
@@ -152,10 +214,14 @@ void FeaturePlan::SetSessionOptions(const std::vector<DbPath>& paths,
     // It has no layout, no blob files on other paths, and no files to move.
     return;
   }
-  // SST files stay on their paths: what is rewritten goes where it was.
+  // SST files stay on the paths of their levels.
   options->level_sst_path_ids = sst_path_ids;
   if (features_.Has(FeatureSet::kLayouts)) {
     options->level_blob_path_ids = {0};
+    if (!features_.Has(FeatureSet::kDeltas)) {
+      // Sorted delta files, which stay, follow the blob files.
+      options->delta_sorted_path_id = 0;
+    }
     if (into_first_path_) {
       options->level_sst_path_ids = {0};
     }

@@ -37,7 +37,9 @@ class FeaturePlan {
   // What is done with a column family; a later one does more than an earlier.
   enum class Work {
     kNone,
-    // MigratePaths(): rewrites files on other paths than they belong to.
+    // MigratePaths(): rewrites files on other paths than they belong to. Delta
+    // files that are to stay are moved, too: the paths of the layout are no
+    // longer in the OPTIONS file.
     kMove,
     // CompactRange(): also makes values of all operands in delta files.
     kCompact,
@@ -51,6 +53,10 @@ class FeaturePlan {
     Work work = Work::kNone;
     // About how many bytes the work writes.
     uint64_t bytes = 0;
+    // CompactRangeOptions::target_path_id of compactions of all files: without
+    // an SST layout they would put all of them on the first path, so it is the
+    // path that has most of their bytes. 0: that path, or the layout's choice.
+    uint32_t target_path_id = 0;
     // Directory -> bytes that may have to be free there during the work.
     std::map<std::string, uint64_t> needs;
   };
@@ -87,10 +93,21 @@ class FeaturePlan {
 
  private:
   Work WorkOn(const ManifestFeatures::Family& family, size_t num_paths) const;
+  // Returns true if delta files of the family are to leave their paths.
+  bool MovesDeltas(const ManifestFeatures::Family& family,
+                   size_t num_paths) const;
+  // Returns true if the session has an SST layout (SetSessionOptions()).
+  bool HasSstLayout(const ColumnFamilyOptions& options, size_t num_paths) const;
+  // Returns the path id to which compactions of all files write SST files.
+  uint32_t SstPathId(const ManifestFeatures::Family& family,
+                     const ColumnFamilyOptions& options,
+                     size_t num_paths) const;
   static Status CheckWork(const ManifestFeatures::Family& family, Work work,
                           const ColumnFamilyOptions& options);
+  // sst_path_id: SstPathId().
   void AddNeeds(const ManifestFeatures::Family& family,
-                const std::vector<DbPath>& paths, Family* planned) const;
+                const std::vector<DbPath>& paths, uint32_t sst_path_id,
+                Family* planned) const;
   // Returns true if the work rewrites the SST file.
   bool Rewrites(Work work, const ManifestFamily::File& file) const;
 

@@ -130,8 +130,10 @@ TEST(FeaturePlanTest, NeedsAreThoseOfEachDirectory) {
   using Needs = std::map<std::string, uint64_t>;
   FeaturePlan::Family planned =
       Plan(SetOf("map"), false, Family(SetOf("map")), kTwoPaths);
-  EXPECT_EQ(planned.needs, (Needs{{"/fast", 1100}, {"/slow", 200}}));
+  // Without an SST layout all SST files go to the path that has most of them.
+  EXPECT_EQ(planned.needs, (Needs{{"/fast", 1000}, {"/slow", 300}}));
   EXPECT_EQ(planned.bytes, 1300u);
+  EXPECT_EQ(planned.target_path_id, 1u);
   // Only the second SST file has values on path 1.
   planned = Plan(SetOf("layouts"), false, Family(SetOf("layouts")), kTwoPaths);
   EXPECT_EQ(planned.needs, (Needs{{"/fast", 5000}, {"/slow", 200}}));
@@ -143,8 +145,65 @@ TEST(FeaturePlanTest, NeedsAreThoseOfEachDirectory) {
   // Two operands make two values, of a tenth of the blob file each.
   planned = Plan(SetOf("deltas"), false, Family(SetOf("map,deltas")), kOnePath);
   EXPECT_EQ(planned.needs, (Needs{{"/db", 300 + 202 + 300 + 30}}));
+  EXPECT_EQ(planned.target_path_id, 0u);
   planned = Plan(SetOf("wal_buffer"), false, Family(SetOf("map")), kTwoPaths);
   EXPECT_TRUE(planned.needs.empty());
+}
+
+// With an SST layout, compactions put all SST files on the path of the last
+// level.
+TEST(FeaturePlanTest, NeedsFollowTheLayout) {
+  using Needs = std::map<std::string, uint64_t>;
+  const auto needs = [](int level, CompactionStyle style, bool dynamic,
+                        const std::vector<uint32_t>& ids) {
+    ManifestFeatures::Family family = Family(SetOf("map"));
+    family.files[1].level = level;
+    ColumnFamilyOptions options;
+    options.compaction_style = style;
+    options.level_compaction_dynamic_level_bytes = dynamic;
+    options.num_levels = 4;
+    options.level_sst_path_ids = ids;
+    FeaturePlan plan(SetOf("map"), /*into_first_path=*/false);
+    EXPECT_OK(plan.Add(family, options, kTwoPaths));
+    EXPECT_EQ(plan.families()[0].target_path_id, 0u);
+    return plan.families()[0].needs;
+  };
+  const Needs fast{{"/fast", 1300}};
+  const Needs both{{"/fast", 1000}, {"/slow", 300}};
+  EXPECT_EQ(needs(2, kCompactionStyleLevel, false, {0, 0, 1}), both);
+  EXPECT_EQ(needs(2, kCompactionStyleLevel, false, {1, 1, 0}), fast);
+  EXPECT_EQ(needs(1, kCompactionStyleLevel, false, {0, 0, 1}), fast);
+  EXPECT_EQ(needs(0, kCompactionStyleLevel, false, {0, 1, 0}), both);
+  EXPECT_EQ(needs(0, kCompactionStyleLevel, true, {0, 0, 0, 1}), both);
+  EXPECT_EQ(needs(0, kCompactionStyleUniversal, false, {0, 0, 0, 1}), both);
+}
+
+// Delta files that stay do not stay on a path of the layout.
+TEST(FeaturePlanTest, DeltaFilesMoveToTheFirstPath) {
+  using Needs = std::map<std::string, uint64_t>;
+  ManifestFeatures::Family family = Family(SetOf("deltas"));
+  family.files.push_back(File(kDeltaFile, 1, 40, 0, /*entries=*/2));
+  family.deltas.Add(family.files.back());
+  family.distant_deltas.Add(family.files.back());
+  FeaturePlan::Family planned =
+      Plan(SetOf("layouts"), false, family, kTwoPaths);
+  EXPECT_EQ(planned.work, Work::kMove);
+  EXPECT_EQ(planned.needs, (Needs{{"/fast", 40}, {"/slow", 200}}));
+  EXPECT_EQ(Plan(SetOf("layouts"), false, family, kOnePath).work, Work::kNone);
+  EXPECT_EQ(Plan(SetOf("layouts,deltas"), false, family, kTwoPaths).work,
+            Work::kCompact);
+  EXPECT_EQ(Plan(SetOf("map"), false, family, kTwoPaths).work, Work::kNone);
+
+  ColumnFamilyOptions options;
+  options.enable_delta_separation = true;
+  options.level_sst_path_ids = {0, 1};
+  options.delta_sorted_path_id = 1;
+  const FeaturePlan plan(SetOf("layouts"), /*into_first_path=*/false);
+  for (int i = 0; i < 2; ++i) {
+    plan.SetSessionOptions(kTwoPaths, &options);
+    EXPECT_EQ(options.delta_sorted_path_id, 0);
+    EXPECT_TRUE(options.enable_delta_separation);
+  }
 }
 
 TEST(FeaturePlanTest, SpaceIsCheckedFamilyByFamily) {
@@ -153,7 +212,7 @@ TEST(FeaturePlanTest, SpaceIsCheckedFamilyByFamily) {
   ASSERT_OK(plan.Add(family, OptionsWithOperator(), kTwoPaths));
   ASSERT_OK(plan.Add(family, OptionsWithOperator(), kTwoPaths));
   // One after the other.
-  RoomFS room({{"/fast", 1100}, {"/slow", 200}});
+  RoomFS room({{"/fast", 1000}, {"/slow", 300}});
   EXPECT_OK(plan.CheckSpace(&room, 0));
   const Status s = plan.CheckSpace(&room, 1);
   EXPECT_TRUE(s.IsNoSpace()) << s.ToString();

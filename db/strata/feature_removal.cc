@@ -8,6 +8,7 @@
 #include "db/strata/refused_records.h"
 #include "db/version_set.h"
 #include "rocksdb/db.h"
+#include "rocksdb/metadata.h"
 #include "rocksdb/options.h"
 #include "rocksdb/utilities/path_migration.h"
 #include "test_util/sync_point.h"
@@ -35,19 +36,36 @@ Status FeatureRemoval::Move(ColumnFamilyHandle* family) {
   return MigratePaths(db_, family, options);
 }
 
+bool FeatureRemoval::NeedsMoveOfDeltas(ColumnFamilyHandle* family) const {
+  if (!features_.Has(FeatureSet::kLayouts) ||
+      features_.Has(FeatureSet::kDeltas)) {
+    return false;
+  }
+  ColumnFamilyDescriptor descriptor;
+  ColumnFamilyMetaData metadata;
+  db_->GetColumnFamilyMetaData(family, &metadata);
+  return !metadata.delta_files.empty() &&
+         family->GetDescriptor(&descriptor).ok() &&
+         descriptor.options.cf_paths.size() > 1;
+}
+
 Status FeatureRemoval::Compact(ColumnFamilyHandle* family,
-                               FeaturePlan::Work work) {
+                               FeaturePlan::Work work,
+                               uint32_t target_path_id) {
   CompactRangeOptions options;
   options.max_subcompactions = num_threads_;
+  options.target_path_id = target_path_id;
   if (work == FeaturePlan::Work::kRewrite) {
     options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
   }
   return db_->CompactRange(options, family, nullptr, nullptr);
 }
 
-Status FeatureRemoval::RewriteAll(ColumnFamilyHandle* family) {
+Status FeatureRemoval::RewriteAll(ColumnFamilyHandle* family,
+                                  uint32_t target_path_id) {
   CompactRangeOptions options;
   options.max_subcompactions = num_threads_;
+  options.target_path_id = target_path_id;
   options.bottommost_level_compaction = BottommostLevelCompaction::kForce;
   options.blob_garbage_collection_policy = BlobGarbageCollectionPolicy::kForce;
   options.blob_garbage_collection_age_cutoff = 1.0;
@@ -72,12 +90,14 @@ bool FeatureRemoval::NeedsRewrite(ColumnFamilyHandle* family) const {
           FeaturesRefusedByRocksDB(files).Has(FeatureSet::kLayouts));
 }
 
-Status FeatureRemoval::Run(ColumnFamilyHandle* family, FeaturePlan::Work work) {
+Status FeatureRemoval::Run(ColumnFamilyHandle* family, FeaturePlan::Work work,
+                           uint32_t target_path_id) {
   if (work == FeaturePlan::Work::kNone) {
     return Status::OK();
   }
-  Status s =
-      work == FeaturePlan::Work::kMove ? Move(family) : Compact(family, work);
+  Status s = work == FeaturePlan::Work::kMove
+                 ? Move(family)
+                 : Compact(family, work, target_path_id);
   TEST_SYNC_POINT("FeatureRemoval::Run:Done");
   if (s.ok()) {
     s = WaitForObsoleteFiles();
@@ -87,7 +107,13 @@ Status FeatureRemoval::Run(ColumnFamilyHandle* family, FeaturePlan::Work work) {
     // was, or blob files with values that count as live and that no file names.
     report_("[" + family->GetName() +
             "] something is left: all files and values are rewritten");
-    s = RewriteAll(family);
+    s = RewriteAll(family, target_path_id);
+    if (s.ok()) {
+      s = WaitForObsoleteFiles();
+    }
+  }
+  if (s.ok() && work != FeaturePlan::Work::kMove && NeedsMoveOfDeltas(family)) {
+    s = Move(family);
     if (s.ok()) {
       s = WaitForObsoleteFiles();
     }

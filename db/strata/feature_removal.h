@@ -43,14 +43,20 @@ class FeatureRemoval {
 
   // Does the work on a column family. OK does not mean that nothing is left: a
   // merge that fails leaves operands.
-  Status Run(ColumnFamilyHandle* family, FeaturePlan::Work work);
+  // target_path_id: FeaturePlan::Family::target_path_id.
+  Status Run(ColumnFamilyHandle* family, FeaturePlan::Work work,
+             uint32_t target_path_id = 0);
 
  private:
   Status Move(ColumnFamilyHandle* family);
-  Status Compact(ColumnFamilyHandle* family, FeaturePlan::Work work);
+  Status Compact(ColumnFamilyHandle* family, FeaturePlan::Work work,
+                 uint32_t target_path_id);
+  // Returns true if delta files, which a compaction does not move, may be on
+  // paths of a layout that goes.
+  bool NeedsMoveOfDeltas(ColumnFamilyHandle* family) const;
   // Rewrites all files, and all values in blob files: those that no SST file
   // names, but that count as live, leave the version with it.
-  Status RewriteAll(ColumnFamilyHandle* family);
+  Status RewriteAll(ColumnFamilyHandle* family, uint32_t target_path_id);
   // Waits until files that nothing needs any more have left the MANIFEST and
   // the directories.
   Status WaitForObsoleteFiles();

@@ -43,12 +43,12 @@ class FeatureRemovalTest : public PathCopyTestBase {
     ASSERT_OK(Open({options_}, /*create_families=*/false));
   }
 
-  Status Run(Work work) {
+  Status Run(Work work, uint32_t target_path_id = 0) {
     lines_.clear();
     FeatureRemoval removal(
         db_.get(), FeatureSet::All(), /*num_threads=*/2,
         [this](const std::string& line) { lines_ += line + "\n"; });
-    return removal.Run(Handle(0), work);
+    return removal.Run(Handle(0), work, target_path_id);
   }
 
   FeatureSet Left() {
@@ -75,6 +75,27 @@ TEST_F(FeatureRemovalTest, ValuesLeaveTheMap) {
     ASSERT_OK(VerifyData());
     ASSERT_OK(db_->VerifyChecksum());
   }
+}
+
+// Without an SST layout, the path of SST files is that of the call.
+TEST_F(FeatureRemovalTest, SstFilesStayOnTheirPath) {
+  Make(FeatureOptions(kMap, "a", 2, {}, {}));
+  CompactRangeOptions compact;
+  compact.target_path_id = 1;
+  compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+  ASSERT_OK(db_->CompactRange(compact, Handle(0), nullptr, nullptr));
+  OpenSession();
+  ASSERT_OK(Run(Work::kRewrite, /*target_path_id=*/1));
+  EXPECT_EQ(Left().ToString(), "");
+  std::set<uint32_t> ids;
+  for (int level = 0; level < options_.num_levels; ++level) {
+    for (const uint32_t id : SstPathIds(0, options_, level)) {
+      ids.insert(id);
+    }
+  }
+  EXPECT_EQ(ids, std::set<uint32_t>{1});
+  EXPECT_EQ(BlobPathIds(0, options_), std::set<uint32_t>{0});
+  ASSERT_OK(VerifyData());
 }
 
 // The compaction leaves the files of the last level alone.

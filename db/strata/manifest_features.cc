@@ -94,6 +94,9 @@ ManifestFeatures::Family ManifestFeatures::Describe(
     const bool is_distant = file.path_id != 0;
     if (file.type == kDeltaFile) {
       family.deltas.Add(file);
+      if (is_distant) {
+        family.distant_deltas.Add(file);
+      }
     } else if (file.type == kTableFile) {
       family.tables.Add(file);
       if (file.is_mapped) {

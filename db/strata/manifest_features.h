@@ -62,6 +62,8 @@ class ManifestFeatures {
     Count tables_of_distant_blobs;
     // SST files on another path than the first one, which RocksDB reads.
     Count distant_tables;
+    // Delta files on another path than the first one.
+    Count distant_deltas;
     // Those without which RocksDB cannot read the files.
     FeatureSet features;
   };

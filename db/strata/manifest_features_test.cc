@@ -74,6 +74,7 @@ TEST_F(ManifestFeaturesTest, FilesOfEachFeatureAreCounted) {
   const ManifestFeatures::Family& deltas = features.families()[0];
   EXPECT_EQ(deltas.features, FeatureSet(FeatureSet::kDeltas));
   EXPECT_GE(deltas.deltas.files, 2u);
+  EXPECT_EQ(deltas.distant_deltas.files, deltas.deltas.files);
   EXPECT_EQ(deltas.blobs.files, 0u);
   const ManifestFeatures::Family& map = features.families()[1];
   EXPECT_EQ(map.features, FeatureSet(FeatureSet::kMap));
@@ -111,6 +112,10 @@ TEST_F(ManifestFeaturesTest, RecordsOutliveFiles) {
   ManifestFeatures features = Read();
   EXPECT_EQ(features.records(), FeatureSet(FeatureSet::kMap));
   EXPECT_TRUE(features.families()[0].features.IsEmpty());
+  EXPECT_GT(features.families()[0].tables.files, 0u);
+  for (const ManifestFamily::File& file : features.families()[0].files) {
+    EXPECT_EQ(file.level, file.type == kTableFile ? 1 : 0);
+  }
   ASSERT_OK(Open(options, /*create_families=*/false));
   ASSERT_OK(db_->DropColumnFamily(Handle(1)));
   Close();

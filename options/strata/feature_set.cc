@@ -142,4 +142,25 @@ void FeatureSet::ResetOptions(StrataDBOptions* options) const {
 
 #undef STRATA_RESET
 
+#define STRATA_DIFFERS(kind, name, ...)                  \
+  if (Intersects(OfOption(#name)) && a.name != b.name) { \
+    return #name;                                        \
+  }
+
+std::string FeatureSet::DifferentOption(
+    const StrataColumnFamilyOptions& a,
+    const StrataColumnFamilyOptions& b) const {
+  STRATA_IMMUTABLE_CF_OPTIONS(STRATA_DIFFERS)
+  STRATA_MUTABLE_CF_OPTIONS(STRATA_DIFFERS)
+  return "";
+}
+
+std::string FeatureSet::DifferentOption(const StrataDBOptions& a,
+                                        const StrataDBOptions& b) const {
+  STRATA_IMMUTABLE_DB_OPTIONS(STRATA_DIFFERS)
+  return "";
+}
+
+#undef STRATA_DIFFERS
+
 }  // namespace ROCKSDB_NAMESPACE

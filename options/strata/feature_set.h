@@ -79,6 +79,13 @@ class FeatureSet {
   void ResetOptions(StrataColumnFamilyOptions* options) const;
   void ResetOptions(StrataDBOptions* options) const;
 
+  // Returns the name of an option that belongs to a feature of the set and has
+  // different values in the two; empty if there is none. cf_paths do not count.
+  std::string DifferentOption(const StrataColumnFamilyOptions& a,
+                              const StrataColumnFamilyOptions& b) const;
+  std::string DifferentOption(const StrataDBOptions& a,
+                              const StrataDBOptions& b) const;
+
  private:
   uint32_t bits_ = 0;
 };

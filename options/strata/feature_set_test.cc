@@ -123,6 +123,24 @@ TEST(FeatureSetTest, OptionsOfOtherFeaturesStay) {
   EXPECT_EQ(db_options.max_write_groups_per_leader, 1u);
 }
 
+TEST(FeatureSetTest, DifferentOptionsOfTheFeatures) {
+  ColumnFamilyOptions a;
+  ColumnFamilyOptions b;
+  EXPECT_EQ(FeatureSet::All().DifferentOption(a, b), "");
+  b.level_blob_path_ids = {1};
+  b.cf_paths = {{"/a", 1}};
+  EXPECT_EQ(FeatureSet::All().DifferentOption(a, b), "level_blob_path_ids");
+  EXPECT_EQ(FeatureSet(FeatureSet::kLayouts).DifferentOption(a, b),
+            "level_blob_path_ids");
+  EXPECT_EQ(FeatureSet(FeatureSet::kMap).DifferentOption(a, b), "");
+  DBOptions c;
+  DBOptions d;
+  d.wal_mmap_buffer_size = 65536;
+  EXPECT_EQ(FeatureSet(FeatureSet::kWalBuffer).DifferentOption(c, d),
+            "wal_mmap_buffer_size");
+  EXPECT_EQ(FeatureSet(FeatureSet::kMap).DifferentOption(c, d), "");
+}
+
 }  // namespace ROCKSDB_NAMESPACE
 
 int main(int argc, char** argv) {

@@ -255,6 +255,21 @@ std::string OptionsFileCopy::WithoutOwnOptions(
   return result;
 }
 
+std::string OptionsFileCopy::WithOwnOption(
+    const std::string& text, const std::set<std::string>& families,
+    const std::string& name, const std::string& value) {
+  std::string result;
+  ForEachLine(text, [&](const Section& section, const std::string& line) {
+    result += line;
+    if (section.kind == Section::kColumnFamily && IsHeader(line) &&
+        families.count(section.name) > 0) {
+      result += line.back() == '\n' ? "" : "\n";
+      result += LineOf(name.c_str(), value);
+    }
+  });
+  return result;
+}
+
 Status OptionsFileCopy::AddPaths(const std::string& text,
                                  std::set<std::string>* directories) {
   Status s;

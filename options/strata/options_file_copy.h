@@ -83,6 +83,13 @@ class OptionsFileCopy {
       const std::string& text,
       const std::function<bool(const std::string& name)>& drops);
 
+  // Returns the text with this option in the sections of these column families.
+  // REQUIRES: RocksDB does not have the option, and the sections lack it
+  static std::string WithOwnOption(const std::string& text,
+                                   const std::set<std::string>& families,
+                                   const std::string& name,
+                                   const std::string& value);
+
   // Adds the cf_paths of all column families in the text to *directories.
   // Returns an error if they are no list of paths.
   static Status AddPaths(const std::string& text,

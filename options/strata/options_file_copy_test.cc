@@ -176,6 +176,29 @@ TEST(OptionsFileCopyTest, PathsThatMoved) {
   EXPECT_EQ(families, std::set<std::string>{"a"});
 }
 
+TEST(OptionsFileCopyTest, OwnOptionIsAdded) {
+  const std::string text =
+      "[DBOptions]\n"
+      "[CFOptions \"a\"]\n"
+      "  num_levels=7\n"
+      "[TableOptions/BlockBasedTable \"a\"]\n"
+      "[CFOptions \"b\"]";
+  EXPECT_EQ(
+      OptionsFileCopy::WithOwnOption(text, {"a"}, "level_blob_path_ids", "0"),
+      "[DBOptions]\n"
+      "[CFOptions \"a\"]\n"
+      "  # strata: level_blob_path_ids=0\n"
+      "  num_levels=7\n"
+      "[TableOptions/BlockBasedTable \"a\"]\n"
+      "[CFOptions \"b\"]");
+  EXPECT_EQ(
+      OptionsFileCopy::WithOwnOption(text, {"b"}, "level_blob_path_ids", "0"),
+      text + "\n  # strata: level_blob_path_ids=0\n");
+  EXPECT_EQ(
+      OptionsFileCopy::WithOwnOption(text, {}, "level_blob_path_ids", "0"),
+      text);
+}
+
 TEST(OptionsFileCopyTest, OwnOptionsAreListedAndLeftOut) {
   const std::string text =
       "[DBOptions]\n"

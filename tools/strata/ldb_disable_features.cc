@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <set>
 #include <utility>
 
 #include "db/path_layout/directory_names.h"
@@ -15,6 +16,8 @@
 #include "file/filename.h"
 #include "file/strata/durable_files.h"
 #include "options/strata/options_file_copy.h"
+#include "options/strata_config/configured_options.h"
+#include "options/strata_config/options_config.h"
 #include "port/port.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/env.h"
@@ -116,6 +119,37 @@ Status ParseBoolFlag(const std::map<std::string, std::string>& options,
     *value = true;
   }
   return Status::OK();
+}
+
+// Returns the column families with an option in the text that names paths, as
+// PathLayout::NamesPaths().
+std::set<std::string> FamiliesThatNamePaths(const std::string& text) {
+  std::set<std::string> families;
+  for (const OptionsFileCopy::OwnOption& option :
+       OptionsFileCopy::OwnOptions(text)) {
+    const std::string& name = option.name;
+    const std::string& value = option.value;
+    if (((name == "level_sst_path_ids" || name == "level_blob_path_ids" ||
+          name == "path_prices") &&
+         !value.empty() && value != "{}") ||
+        (name == "delta_sorted_path_id" && value != "-1") ||
+        (name == "blob_hot_bytes" && value != "0")) {
+      families.insert(option.family);
+    }
+  }
+  return families;
+}
+
+// Returns true if there is a WAL in the directory.
+Status FindWal(FileSystem* fs, const std::string& directory, bool* found) {
+  std::vector<std::string> names;
+  const Status s = fs->GetChildren(directory, IOOptions(), &names, nullptr);
+  *found = std::any_of(names.begin(), names.end(), [](const std::string& name) {
+    uint64_t number = 0;
+    FileType type = kInfoLogFile;
+    return ParseFileName(name, &number, &type) && type == kWalFile;
+  });
+  return s;
 }
 
 Status StoppedByLdb() { return Status::Aborted("the error is in exec_state_"); }
@@ -256,9 +290,14 @@ const ColumnFamilyDescriptor* DisableFeaturesCommand::FindFamily(
   return found == column_families_.end() ? nullptr : &*found;
 }
 
+const std::vector<DbPath>& DisableFeaturesCommand::PathsOrDbPaths(
+    const std::vector<DbPath>& cf_paths) const {
+  return cf_paths.empty() ? options_.db_paths : cf_paths;
+}
+
 const std::vector<DbPath>& DisableFeaturesCommand::PathsOf(
     const ColumnFamilyOptions& options) const {
-  return options.cf_paths.empty() ? options_.db_paths : options.cf_paths;
+  return PathsOrDbPaths(options.cf_paths);
 }
 
 std::string DisableFeaturesCommand::WalDir() const {
@@ -325,8 +364,10 @@ void DisableFeaturesCommand::PrepareOptions() {
   if (!db_paths_.empty()) {
     options_.db_paths = db_paths_;
   }
-  LdbPathFlags(option_map_).GiveToAll(&column_families_, &exec_state_);
   if (plan_ == nullptr) {
+    // Only once: column_families_ stays, and the options of a session may have
+    // no layout although those of the database have one.
+    GivePaths();
     return;
   }
   features_.ResetOptions(static_cast<StrataDBOptions*>(&options_));
@@ -336,6 +377,56 @@ void DisableFeaturesCommand::PrepareOptions() {
   for (ColumnFamilyDescriptor& family : column_families_) {
     plan_->SetSessionOptions(PathsOf(family.options), &family.options);
   }
+}
+
+void DisableFeaturesCommand::GivePaths() {
+  const std::vector<ColumnFamilyDescriptor> before = column_families_;
+  LdbPathFlags(option_map_).GiveToAll(&column_families_, &exec_state_);
+  for (const ColumnFamilyDescriptor& family : before) {
+    const ColumnFamilyDescriptor* const after = FindFamily(family.name);
+    if (after != nullptr && PathListToString(after->options.cf_paths) !=
+                                PathListToString(family.options.cf_paths)) {
+      former_paths_[family.name] = family.options.cf_paths;
+    }
+  }
+}
+
+bool DisableFeaturesCommand::HasFiles(const ManifestFeatures::Family& family,
+                                      const std::vector<DbPath>& paths) const {
+  return std::all_of(family.files.begin(), family.files.end(),
+                     [&](const ManifestFamily::File& file) {
+                       const std::string& directory =
+                           PathLayout::Directory(paths, file.path_id);
+                       const std::string name =
+                           file.type == kTableFile
+                               ? MakeTableFileName(directory, file.number)
+                           : file.type == kBlobFile
+                               ? BlobFileName(directory, file.number)
+                               : DeltaFileName(directory, file.number);
+                       return fs()->FileExists(name, IOOptions(), nullptr).ok();
+                     });
+}
+
+void DisableFeaturesCommand::TakeForeignPaths() {
+  for (const ManifestFeatures::Family& family : manifest_.families()) {
+    const auto former = former_paths_.find(family.name);
+    if (former == former_paths_.end()) {
+      continue;
+    }
+    for (ColumnFamilyDescriptor& descriptor : column_families_) {
+      if (descriptor.name == family.name &&
+          !HasFiles(family, PathsOf(descriptor.options)) &&
+          HasFiles(family, PathsOrDbPaths(former->second))) {
+        descriptor.options.cf_paths = former->second;
+        PrintLine("[" + family.name +
+                  "] The column family is not on the paths "
+                  "in --" +
+                  kPathsFlag + ": its files are in " +
+                  PathsOf(descriptor.options)[0].path);
+      }
+    }
+  }
+  former_paths_.clear();
 }
 
 Status DisableFeaturesCommand::ReadOptionsFile(std::string* name,
@@ -359,7 +450,33 @@ Status DisableFeaturesCommand::LoadOptions() {
         s.ToString());
   }
   PrepareOptions();
-  return exec_state_.IsFailed() ? StoppedByLdb() : s;
+  return exec_state_.IsFailed() ? StoppedByLdb() : CheckWalDir(file);
+}
+
+Status DisableFeaturesCommand::CheckWalDir(const std::string& file) const {
+  DBOptions stored;
+  std::vector<ColumnFamilyDescriptor> families;
+  Status s = LoadOptionsFromFile(config_options_, db_path_ + "/" + file,
+                                 &stored, &families);
+  // The file of STRATA_CONFIG may have another directory, which the open takes,
+  // too.
+  if (!s.ok() || stored.wal_dir.empty() || stored.wal_dir == WalDir() ||
+      !IsSameDirectory(fs(), WalDir(), db_path_)) {
+    return s;
+  }
+  bool found = false;
+  s = FindWal(fs(), db_path_, &found);
+  if (s.ok() && !found) {
+    s = Status::InvalidArgument(
+        stored.wal_dir,
+        "is the wal_dir in " + file + " of " + db_path_ +
+            ", but it does not exist here, and " + db_path_ +
+            " has no WAL: writes that only the WALs have would be lost. Run "
+            "the command where the directory exists, or move its WALs (*.log) "
+            "to " +
+            db_path_ + " first");
+  }
+  return s;
 }
 
 Status DisableFeaturesCommand::UseComparators() {
@@ -398,6 +515,9 @@ Status DisableFeaturesCommand::Survey() {
       return family == nullptr ? nullptr : family->options.comparator;
     });
   }
+  if (s.ok()) {
+    TakeForeignPaths();
+  }
   for (const ManifestFeatures::Family& family : manifest_.families()) {
     if (s.ok() && FindFamily(family.name) == nullptr) {
       s = Status::InvalidArgument("[" + family.name + "]",
@@ -430,6 +550,48 @@ Status DisableFeaturesCommand::MakePlan() {
   }
   plan_ = std::move(plan);
   return Status::OK();
+}
+
+Status DisableFeaturesCommand::CheckConfigChanges(
+    Options options, std::vector<ColumnFamilyDescriptor> families) const {
+  const Options given = options;
+  const std::vector<ColumnFamilyDescriptor> given_families = families;
+  const Status s = ConfigureTool(db_path_, &options, &families);
+  std::string changed =
+      features_.DifferentOption(static_cast<const StrataDBOptions&>(given),
+                                static_cast<const StrataDBOptions&>(options));
+  for (size_t i = 0; i < given_families.size() && i < families.size(); ++i) {
+    if (changed.empty()) {
+      changed = features_.DifferentOption(
+          static_cast<const StrataColumnFamilyOptions&>(
+              given_families[i].options),
+          static_cast<const StrataColumnFamilyOptions&>(families[i].options));
+    }
+  }
+  return !s.ok() || changed.empty()
+             ? s
+             : Status::InvalidArgument(
+                   std::string("The file of ") + OptionsConfig::kVariable,
+                   "sets " + changed + ", an option of " +
+                       FeatureSet::OfOption(changed).ToString() +
+                       ". Take the line out of the file first: the next open "
+                       "would use the option again");
+}
+
+Status DisableFeaturesCommand::CheckConfig() const {
+  Options options = options_;
+  features_.ResetOptions(static_cast<StrataDBOptions*>(&options));
+  std::vector<ColumnFamilyDescriptor> session = column_families_;
+  std::vector<ColumnFamilyDescriptor> reset = column_families_;
+  for (size_t i = 0; i < session.size(); ++i) {
+    plan_->SetSessionOptions(PathsOf(session[i].options), &session[i].options);
+    features_.ResetOptions(
+        static_cast<StrataColumnFamilyOptions*>(&reset[i].options));
+  }
+  // The open in step 2 has some options for layouts, which the file may not
+  // change. The opens after the command must have none.
+  const Status s = CheckConfigChanges(options, session);
+  return s.ok() ? CheckConfigChanges(options, reset) : s;
 }
 
 bool DisableFeaturesCommand::NeedsOpen() const {
@@ -514,7 +676,8 @@ Status DisableFeaturesCommand::ConvertFamilies() {
     }
     PrintLine("[" + family.name + "] " + TextOfWork(family.work));
     progress_->Begin(family);
-    const Status s = removal.Run(handle->second, family.work);
+    const Status s =
+        removal.Run(handle->second, family.work, family.target_path_id);
     if (!s.ok()) {
       return Status::CopyAppendMessage(s, ", in column family ", family.name);
     }
@@ -551,6 +714,49 @@ Status DisableFeaturesCommand::Convert() {
   return s;
 }
 
+std::set<std::string> DisableFeaturesCommand::FamiliesThatWouldLosePaths()
+    const {
+  const auto drops = [this](const std::string& name) {
+    return features_.Intersects(FeatureSet::OfOption(name));
+  };
+  const std::string text =
+      OptionsFileCopy::WithoutOwnOptions(options_text_, drops);
+  const std::set<std::string> before = FamiliesThatNamePaths(options_text_);
+  const std::set<std::string> after = FamiliesThatNamePaths(text);
+  std::set<std::string> families;
+  for (const OptionsFileCopy::OwnOption& option :
+       OptionsFileCopy::OwnOptions(text)) {
+    if (option.name == "cf_paths" && !option.value.empty() &&
+        before.count(option.family) > 0 && after.count(option.family) == 0) {
+      families.insert(option.family);
+    }
+  }
+  return families;
+}
+
+bool DisableFeaturesCommand::CanNamePaths(const std::string& family) const {
+  const ColumnFamilyDescriptor* const found = FindFamily(family);
+  return found != nullptr &&
+         found->options.compaction_style != kCompactionStyleFIFO;
+}
+
+std::string DisableFeaturesCommand::NewOptionsText() const {
+  std::set<std::string> families;
+  for (const std::string& family : FamiliesThatWouldLosePaths()) {
+    if (CanNamePaths(family)) {
+      families.insert(family);
+    }
+  }
+  // The place of blob files without a layout, as in step 2.
+  return OptionsFileCopy::WithOwnOption(
+      OptionsFileCopy::WithoutOwnOptions(options_text_,
+                                         [this](const std::string& name) {
+                                           return features_.Intersects(
+                                               FeatureSet::OfOption(name));
+                                         }),
+      families, "level_blob_path_ids", "0");
+}
+
 Status DisableFeaturesCommand::ReplaceOptionsFile() {
   std::string file;
   std::string current;
@@ -566,10 +772,7 @@ Status DisableFeaturesCommand::ReplaceOptionsFile() {
   if (s.ok() && !ParseFileName(file, &number, &type)) {
     s = Status::InvalidArgument(file, "is no name of an OPTIONS file");
   }
-  const std::string text = OptionsFileCopy::WithoutOwnOptions(
-      options_text_, [this](const std::string& name) {
-        return features_.Intersects(FeatureSet::OfOption(name));
-      });
+  const std::string text = NewOptionsText();
   TEST_SYNC_POINT("DisableFeaturesCommand::ReplaceOptionsFile:Start");
   if (s.ok() && text != current) {
     s = ReplaceFile(fs(), db_path_, TempOptionsFileName("", number).substr(1),
@@ -666,18 +869,26 @@ Status DisableFeaturesCommand::VerifyData() {
 }
 
 void DisableFeaturesCommand::ReportAdvice() const {
+  const std::set<std::string> losing = FamiliesThatWouldLosePaths();
   for (const ManifestFeatures::Family& family : manifest_.families()) {
     const std::string name = "[" + family.name + "] ";
     const ColumnFamilyOptions& options = FindFamily(family.name)->options;
     std::vector<DbPath> paths = PathsOf(options);
-    if (family.distant_tables.files == 0) {
+    const bool loses_paths =
+        features_.Has(FeatureSet::kLayouts) || losing.count(family.name) > 0;
+    if (features_.Has(FeatureSet::kLayouts) &&
+        family.distant_tables.files + family.distant_deltas.files == 0) {
       paths.resize(1);
     }
-    if (features_.Has(FeatureSet::kLayouts) &&
+    if (loses_paths &&
         (paths.size() > 1 || !IsSameDirectory(fs(), paths[0].path, db_path_))) {
       PrintLine(
           name +
-          "The OPTIONS file does not keep the paths of the column family. "
+          (features_.Has(FeatureSet::kLayouts) || !CanNamePaths(family.name)
+               ? "The OPTIONS file does not keep the paths of the column "
+                 "family. "
+               : "RocksDB does not read the paths of the column family from "
+                 "the OPTIONS file. ") +
           "Pass them to DB::Open() from now on, in RocksDB and in Strata, as "
           "its cf_paths, or as db_paths if all column families have them: "
           "cf_paths=" +
@@ -732,6 +943,10 @@ Status DisableFeaturesCommand::Run() {
     return s;
   }
   ReportPlan();
+  s = CheckConfig();
+  if (!s.ok()) {
+    return s;
+  }
   if (checks_space_) {
     s = plan_->CheckSpace(fs(), WalBytes());
     if (!s.ok()) {

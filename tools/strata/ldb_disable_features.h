@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,10 @@ class FileSystem;
 //    OPTIONS file. After step 4 it needs the paths that the command has printed
 //    before. In both cases another run finishes the work.
 // 2. OK means that the checks of the steps 3 and 4 have found nothing.
-// 3. No option of RocksDB's changes in the OPTIONS file, unless a run ends in
+// 3. Features that stay keep their paths: a column family that has cf_paths in
+//    the OPTIONS file after step 4 also has an option that names them. With
+//    FIFO compaction there may be none: the command prints the paths then.
+// 4. No option of RocksDB's changes in the OPTIONS file, unless a run ends in
 //    step 2 or 3. The next one then takes the OPTIONS file of step 2 for the
 //    one from before, in which create_if_missing and reuse_manifest_on_open
 //    are false.
@@ -82,17 +86,39 @@ class DisableFeaturesCommand : public LDBCommand {
   Status ReadOptionsFile(std::string* name, std::string* text) const;
   // Loads the options and keeps the text of the OPTIONS file.
   Status LoadOptions();
+  // Returns an error if the WALs are where ldb does not look for them: the base
+  // class ignores a wal_dir that does not exist. Without them the database
+  // would lose what only they have, because conversions number new WALs.
+  // file: the OPTIONS file, without directory.
+  Status CheckWalDir(const std::string& file) const;
   // Gives each column family the comparator that the MANIFEST names.
   Status UseComparators();
+  // Gives --cf_paths to column families without a layout.
+  void GivePaths();
+  // Takes the paths of --cf_paths away from column families whose files are not
+  // on them, but on their former paths. See GiveToAll(): the OPTIONS file does
+  // not tell whose paths they are.
+  void TakeForeignPaths();
+  // Returns true if all files of the family are on these paths.
+  bool HasFiles(const ManifestFeatures::Family& family,
+                const std::vector<DbPath>& paths) const;
   // Reads what the database has of Strata's features.
   Status Survey();
   Status MakePlan();
+  // Returns an error if the file of STRATA_CONFIG has options of features that
+  // are to go: every open applies it, also that of step 2.
+  Status CheckConfig() const;
+  // Returns an error if the file changes options of the features in these.
+  Status CheckConfigChanges(Options options,
+                            std::vector<ColumnFamilyDescriptor> families) const;
   // Returns true if the database has to be opened.
   bool NeedsOpen() const;
   Status Convert();
   Status ConvertFamilies();
   Status VerifyData();
   Status AddTables();
+  // Returns the OPTIONS file without the options of the features.
+  std::string NewOptionsText() const;
   Status ReplaceOptionsFile();
   Status VerifyOptionsFile();
 
@@ -108,9 +134,19 @@ class DisableFeaturesCommand : public LDBCommand {
 
   FileSystem* fs() const;
   const ColumnFamilyDescriptor* FindFamily(const std::string& name) const;
+  // Returns the column families that keep cf_paths in the new OPTIONS file, but
+  // no option that names paths. The next open would not write them to its own
+  // one.
+  std::set<std::string> FamiliesThatWouldLosePaths() const;
+  // Returns true if the option level_blob_path_ids keeps the paths of the
+  // family there.
+  bool CanNamePaths(const std::string& family) const;
   // Returns where the files of the column family are; not empty.
   const std::vector<DbPath>& PathsOf(const ColumnFamilyOptions& options) const;
   std::vector<std::string> Directories() const;
+  // Returns the cf_paths, or db_paths if they are empty.
+  const std::vector<DbPath>& PathsOrDbPaths(
+      const std::vector<DbPath>& cf_paths) const;
   std::string WalDir() const;
   uint64_t WalBytes() const;
 
@@ -122,6 +158,9 @@ class DisableFeaturesCommand : public LDBCommand {
 
   // The db_paths that the program has passed to LDBTool; may be empty.
   std::vector<DbPath> db_paths_;
+  // Column family -> cf_paths without --cf_paths, for families that have been
+  // given other ones.
+  std::map<std::string, std::vector<DbPath>> former_paths_;
   FileLock* lock_ = nullptr;
   // The newest OPTIONS file before step 2.
   std::string options_text_;

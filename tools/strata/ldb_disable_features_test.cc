@@ -4,6 +4,7 @@
 #include "tools/strata/ldb_disable_features.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <set>
@@ -17,6 +18,7 @@
 #include "db/strata/manifest_features.h"
 #include "env/fs_readonly.h"
 #include "file/filename.h"
+#include "options/strata_config/options_config.h"
 #include "port/stack_trace.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/ldb_tool.h"
@@ -73,6 +75,15 @@ class FullFS : public FileSystemWrapper {
     *free = 10;
     return IOStatus::OK();
   }
+};
+
+// Makes STRATA_CONFIG name a file while the object lives.
+class ConfigVariable {
+ public:
+  explicit ConfigVariable(const std::string& file) {
+    EXPECT_EQ(0, setenv(OptionsConfig::kVariable, file.c_str(), 1));
+  }
+  ~ConfigVariable() { EXPECT_EQ(0, unsetenv(OptionsConfig::kVariable)); }
 };
 
 }  // namespace
@@ -176,6 +187,16 @@ class LdbDisableFeaturesTest : public PathCopyTestBase {
       }
     }
     return directories;
+  }
+
+  // Returns what the MANIFEST has of the default column family.
+  ManifestFeatures::Family DefaultFamily() {
+    ManifestFeatures manifest;
+    EXPECT_OK(manifest.ReadRecords(fs_.get(), dbname_));
+    EXPECT_OK(manifest.ReadFamilies(
+        fs_.get(), [](const std::string&) { return BytewiseComparator(); }));
+    return manifest.families().empty() ? ManifestFeatures::Family()
+                                       : manifest.families()[0];
   }
 
   // Checks that no file is one that RocksDB does not know or cannot read.
@@ -442,6 +463,136 @@ TEST_F(LdbDisableFeaturesTest, PathsThatTheOptionsFileDoesNotHave) {
                     "--cf_paths=" + PathOf("a", 0) + "," + PathOf("a", 1)}))
       << output_;
   CheckConverted();
+}
+
+// --cf_paths are those of one family alone. The OPTIONS file does not tell.
+TEST_F(LdbDisableFeaturesTest, PathsOfOneFamily) {
+  Make({FeatureOptions(kMap, "a", 2, {1}, {0}),
+        FeatureOptions(kMap, "plain", 0, {}, {})});
+  ASSERT_EQ(0, Run({"--features=layouts"})) << output_;
+  ASSERT_EQ(0, Run({"--features=map",
+                    "--cf_paths=" + PathOf("a", 0) + "," + PathOf("a", 1)}))
+      << output_;
+  EXPECT_TRUE(Printed("[cf1] The column family is not on the paths"))
+      << output_;
+  EXPECT_FALSE(Printed("[default] The column family is not on the paths"))
+      << output_;
+  CheckConverted();
+}
+
+// The options of the session have no layout, so that --cf_paths would be for
+// all families.
+TEST_F(LdbDisableFeaturesTest, PathOfOneFamilyWithALayout) {
+  Make({FeatureOptions(kMap, "a", 1, {0}, {0}), PlainOptions()});
+  ASSERT_EQ(0, Run({"--cf_paths=" + PathOf("a", 0)})) << output_;
+  CheckConverted();
+}
+
+// Sorted delta files on a path that the OPTIONS file does not keep.
+TEST_F(LdbDisableFeaturesTest, DeltaFilesOnOtherPaths) {
+  options_ = {FeatureOptions(kDeltas, "a", 2, {0}, {}), PlainOptions()};
+  options_[0].delta_sorted_path_id = 1;
+  OpenNew(options_);
+  FillDeltas();
+  Close();
+  EXPECT_GT(DefaultFamily().distant_deltas.files, 0u);
+  ASSERT_EQ(0, Run({"--features=layouts"})) << output_;
+  EXPECT_TRUE(Printed("[default] to do: files are moved")) << output_;
+  EXPECT_TRUE(
+      Printed("have them: cf_paths=" + PathOf("a", 0) + ":1073741824\n"))
+      << output_;
+  EXPECT_EQ(DefaultFamily().distant_deltas.files, 0u);
+  EXPECT_GT(DefaultFamily().deltas.files, 0u);
+  EXPECT_EQ(Count(PathOf("a", 1), kDeltaFile), 0u);
+  options_[0].cf_paths.pop_back();
+  options_[0].level_sst_path_ids.clear();
+  options_[0].delta_sorted_path_id = -1;
+  ASSERT_OK(Open(options_, /*create_families=*/false));
+  ASSERT_OK(VerifyData());
+}
+
+// Options that name paths go, but the paths stay.
+TEST_F(LdbDisableFeaturesTest, PathsThatStayAreNamed) {
+  std::vector<Options> options = {FeatureOptions(kMap, "a", 2, {}, {}),
+                                  PlainOptions()};
+  options[0].blob_hot_bytes = 1 << 20;
+  options[0].blob_hot_path_id = 1;
+  Make(options);
+  ASSERT_EQ(0, Run({"--features=map"})) << output_;
+  EXPECT_TRUE(Printed("[default] RocksDB does not read the paths")) << output_;
+  EXPECT_FALSE(Printed("[cf1] RocksDB does not read the paths")) << output_;
+  // The next open writes the paths to its own OPTIONS file.
+  for (int i = 0; i < 3; ++i) {
+    const std::string text = OptionsFile().second;
+    EXPECT_NE(text.find("# strata: level_blob_path_ids=0"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("# strata: cf_paths="), std::string::npos) << text;
+    EXPECT_EQ(text.find("blob_hot_bytes"), std::string::npos) << text;
+    ASSERT_OK(OpenStored());
+    ASSERT_OK(VerifyData());
+    Close();
+  }
+  ASSERT_EQ(0, Run()) << output_;
+  CheckConverted();
+}
+
+// Without its WALs the database would lose acknowledged writes.
+TEST_F(LdbDisableFeaturesTest, WalDirThatDoesNotExist) {
+  std::vector<Options> options = {FeatureOptions(kMapAndDeltas, "a", 0, {}, {}),
+                                  PlainOptions()};
+  const std::string wal_dir = PathOf("w", 0);
+  for (Options& one : options) {
+    one.wal_dir = wal_dir;
+    one.avoid_flush_during_shutdown = true;
+  }
+  Make(options);
+  ASSERT_GT(Count(wal_dir, kWalFile), 0u);
+  const auto before = Snapshot(options_);
+  const std::string hidden = PathOf("w", 1);
+  ASSERT_OK(env_->RenameFile(wal_dir, hidden));
+  for (const char* const flag : {"--dry_run=false", "--dry_run"}) {
+    ASSERT_EQ(1, Run({flag})) << output_;
+    EXPECT_TRUE(Printed(wal_dir + ": is the wal_dir in OPTIONS-")) << output_;
+    EXPECT_TRUE(Printed("Run the command where the directory exists"))
+        << output_;
+  }
+  EXPECT_EQ(Snapshot(options_), before);
+  ASSERT_OK(env_->RenameFile(hidden, wal_dir));
+  ASSERT_EQ(0, Run()) << output_;
+  CheckConverted();
+}
+
+// Every open applies the file of STRATA_CONFIG, also that of the conversion.
+TEST_F(LdbDisableFeaturesTest, ConfigThatTurnsAFeatureOn) {
+  Make({FeatureOptions(kMap, "a", 0, {}, {}), PlainOptions()});
+  const auto before = Snapshot(options_);
+  const std::string file = dbname_ + "_config.ini";
+  const ConfigVariable variable(file);
+  const std::pair<const char*, const char*> cases[] = {
+      {"[CFOptions \"*\" \"cf1\"]\nenable_blob_address_map = true\n",
+       "sets enable_blob_address_map, an option of map"},
+      {"[CFOptions \"*\" \"*\"]\nenable_delta_separation = true\n",
+       "sets enable_delta_separation, an option of deltas"},
+      {"[DBOptions \"*\"]\nmax_write_groups_per_leader = 8\n",
+       "sets max_write_groups_per_leader, an option of write_groups"}};
+  for (const auto& [text, error] : cases) {
+    ASSERT_OK(WriteStringToFile(env_, text, file));
+    for (const char* const flag : {"--dry_run=false", "--dry_run"}) {
+      ASSERT_EQ(1, Run({flag})) << text << output_;
+      EXPECT_TRUE(Printed(std::string("The file of STRATA_CONFIG: ") + error))
+          << output_;
+    }
+  }
+  EXPECT_EQ(Snapshot(options_), before);
+  // The last one is about a feature that is to stay.
+  ASSERT_EQ(0, Run({"--features=map"})) << output_;
+  // A file that turns a feature off is allowed.
+  ASSERT_OK(WriteStringToFile(
+      env_, "[CFOptions \"*\" \"*\"]\nenable_blob_address_map = false\n",
+      file));
+  ASSERT_EQ(0, Run()) << output_;
+  CheckConverted();
+  ASSERT_OK(env_->DeleteFile(file));
 }
 
 TEST_F(LdbDisableFeaturesTest, AllFilesOnTheFirstPath) {
