@@ -570,7 +570,7 @@ TEST_F(DBPathMigrationTest, WaitsForJobsBesideAPreparedIngestion) {
 }
 
 // The flush has its options, but no file number yet: the next number when it
-// began is that of the OPTIONS file with the new layout.
+// began is the first of two that the OPTIONS file with the new layout takes.
 TEST_F(DBPathMigrationTest, WaitsForAFlushWithoutAFileNumber) {
   ASSERT_NO_FATAL_FAILURE(CheckWaitsForFlush("DBImpl::SyncClosedWals:Start",
                                              /*has_ingestion=*/false));

@@ -123,7 +123,7 @@ class DBStrata::PathMigrationHost : public PathMigration::Host {
   const MigratePathsOptions& options_;
   BackgroundDeltaJob::Request request_;
   // Jobs that began before the layout was set have an older one in
-  // DBImpl::pending_outputs_: SetOptions() takes a number for the OPTIONS file.
+  // DBImpl::pending_outputs_: SetOptions() takes two for the OPTIONS file.
   uint64_t first_new_file_ = 0;
   // The result of the last Look().
   std::optional<MisplacedBytes> misplaced_;

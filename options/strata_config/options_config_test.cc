@@ -412,6 +412,8 @@ TEST_F(OptionsConfigTest, TransactionsKeepWhatTheyNeed) {
                                                &handle));
   ASSERT_OK(transaction_db->DropColumnFamily(handle));
   ASSERT_OK(transaction_db->DestroyColumnFamilyHandle(handle));
+  // A DB without 2PC does not recover a WAL with prepared transactions.
+  ASSERT_OK(transaction_db->Flush(FlushOptions()));
   delete transaction_db;
 
   OptimisticTransactionDB* optimistic_db = nullptr;
