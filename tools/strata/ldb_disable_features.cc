@@ -140,18 +140,6 @@ std::set<std::string> FamiliesThatNamePaths(const std::string& text) {
   return families;
 }
 
-// Returns true if there is a WAL in the directory.
-Status FindWal(FileSystem* fs, const std::string& directory, bool* found) {
-  std::vector<std::string> names;
-  const Status s = fs->GetChildren(directory, IOOptions(), &names, nullptr);
-  *found = std::any_of(names.begin(), names.end(), [](const std::string& name) {
-    uint64_t number = 0;
-    FileType type = kInfoLogFile;
-    return ParseFileName(name, &number, &type) && type == kWalFile;
-  });
-  return s;
-}
-
 Status StoppedByLdb() { return Status::Aborted("the error is in exec_state_"); }
 
 }  // namespace
@@ -456,27 +444,19 @@ Status DisableFeaturesCommand::LoadOptions() {
 Status DisableFeaturesCommand::CheckWalDir(const std::string& file) const {
   DBOptions stored;
   std::vector<ColumnFamilyDescriptor> families;
-  Status s = LoadOptionsFromFile(config_options_, db_path_ + "/" + file,
-                                 &stored, &families);
-  // The file of STRATA_CONFIG may have another directory, which the open takes,
-  // too.
-  if (!s.ok() || stored.wal_dir.empty() || stored.wal_dir == WalDir() ||
-      !IsSameDirectory(fs(), WalDir(), db_path_)) {
+  const Status s = LoadOptionsFromFile(config_options_, db_path_ + "/" + file,
+                                       &stored, &families);
+  if (!s.ok() || stored.wal_dir.empty() || stored.wal_dir == WalDir()) {
     return s;
   }
-  bool found = false;
-  s = FindWal(fs(), db_path_, &found);
-  if (s.ok() && !found) {
-    s = Status::InvalidArgument(
-        stored.wal_dir,
-        "is the wal_dir in " + file + " of " + db_path_ +
-            ", but it does not exist here, and " + db_path_ +
-            " has no WAL: writes that only the WALs have would be lost. Run "
-            "the command where the directory exists, or move its WALs (*.log) "
-            "to " +
-            db_path_ + " first");
-  }
-  return s;
+  return Status::InvalidArgument(
+      stored.wal_dir,
+      "is the wal_dir in " + file + " of " + db_path_ +
+          ", but it does not exist here: writes that only its WALs have would "
+          "be lost. Run the command where the directory exists, or create it "
+          "here and put its WALs (*.log) into it. If the program has another "
+          "wal_dir now, open and close the database with the program first, "
+          "which writes it to the OPTIONS file");
 }
 
 Status DisableFeaturesCommand::UseComparators() {

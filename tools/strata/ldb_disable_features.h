@@ -45,7 +45,8 @@ class FileSystem;
 // 3. Features that stay keep their paths: a column family that has cf_paths in
 //    the OPTIONS file after step 4 also has an option that names them. With
 //    FIFO compaction there may be none: the command prints the paths then.
-// 4. No option of RocksDB's changes in the OPTIONS file, unless a run ends in
+// 4. The WALs of every session are in the wal_dir of the OPTIONS file.
+// 5. No option of RocksDB's changes in the OPTIONS file, unless a run ends in
 //    step 2 or 3. The next one then takes the OPTIONS file of step 2 for the
 //    one from before, in which create_if_missing and reuse_manifest_on_open
 //    are false.
@@ -86,9 +87,11 @@ class DisableFeaturesCommand : public LDBCommand {
   Status ReadOptionsFile(std::string* name, std::string* text) const;
   // Loads the options and keeps the text of the OPTIONS file.
   Status LoadOptions();
-  // Returns an error if the WALs are where ldb does not look for them: the base
-  // class ignores a wal_dir that does not exist. Without them the database
-  // would lose what only they have, because conversions number new WALs.
+  // Returns an error if the wal_dir of the OPTIONS file does not exist: the
+  // base class ignores it then. Without its WALs the database would lose what
+  // only they have, because conversions number new WALs. That WALs are in the
+  // directory of the database proves nothing: they may be older ones, and the
+  // program would look for what the command leaves in them in its own wal_dir.
   // file: the OPTIONS file, without directory.
   Status CheckWalDir(const std::string& file) const;
   // Gives each column family the comparator that the MANIFEST names.

@@ -562,6 +562,58 @@ TEST_F(LdbDisableFeaturesTest, WalDirThatDoesNotExist) {
   CheckConverted();
 }
 
+// WALs in the directory of the database are no sign that those of wal_dir are
+// there: older ones stay when wal_dir is set. Where the program passes wal_dir,
+// it would not find what the command leaves in the WALs of another directory.
+TEST_F(LdbDisableFeaturesTest, WalsInTheDirectoryOfTheDatabase) {
+  Options cached = PlainOptions();
+  cached.enable_merged_value_cache = true;
+  Options map = FeatureOptions(kMap, "a", 0, {}, {});
+  map.avoid_flush_during_recovery = true;
+  for (const Options& first : {map, cached}) {
+    SCOPED_TRACE(first.enable_blob_address_map);
+    Make({first, PlainOptions()});
+    const std::string wal_dir = PathOf("w", 0);
+    for (Options& one : options_) {
+      one.wal_dir = wal_dir;
+      one.avoid_flush_during_shutdown = true;
+    }
+    ASSERT_OK(Open(options_, /*create_families=*/false));
+    Fill(/*wal=*/true);
+    Close();
+    ASSERT_GT(Count(wal_dir, kWalFile), 0u);
+    const std::string hidden = PathOf("w", 1);
+    ASSERT_OK(env_->RenameFile(wal_dir, hidden));
+    auto before = Snapshot(options_);
+    ASSERT_EQ(1, Run()) << output_;
+    EXPECT_TRUE(Printed(wal_dir + ": is the wal_dir in OPTIONS-")) << output_;
+    EXPECT_EQ(Snapshot(options_), before);
+    std::vector<std::string> wals;
+    for (const std::string& name : Names(hidden)) {
+      uint64_t number = 0;
+      FileType type = kInfoLogFile;
+      if (ParseFileName(name, &number, &type) && type == kWalFile) {
+        wals.push_back(name);
+        ASSERT_OK(env_->RenameFile(hidden + "/" + name, dbname_ + "/" + name));
+      }
+    }
+    before = Snapshot(options_);
+    ASSERT_EQ(1, Run()) << output_;
+    EXPECT_TRUE(Printed("open and close the database with the program first"))
+        << output_;
+    EXPECT_EQ(Snapshot(options_), before);
+    ASSERT_OK(env_->RenameFile(hidden, wal_dir));
+    for (const std::string& name : wals) {
+      ASSERT_OK(env_->RenameFile(dbname_ + "/" + name, wal_dir + "/" + name));
+    }
+    ASSERT_EQ(0, Run()) << output_;
+    CheckConverted();
+    if (HasFatalFailure()) {
+      return;
+    }
+  }
+}
+
 // Every open applies the file of STRATA_CONFIG, also that of the conversion.
 TEST_F(LdbDisableFeaturesTest, ConfigThatTurnsAFeatureOn) {
   Make({FeatureOptions(kMap, "a", 0, {}, {}), PlainOptions()});
