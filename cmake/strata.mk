@@ -156,6 +156,7 @@ STRATA_LIB = \
   db/path_layout/migration_pacer.cc \
   db/path_layout/misplaced_bytes.cc \
   db/path_layout/misplaced_files.cc \
+  db/path_layout/missing_file.cc \
   db/path_layout/missing_path_check.cc \
   db/path_layout/obsolete_bytes.cc \
   db/path_layout/open_paths.cc \
@@ -529,6 +530,7 @@ STRATA_TEST_MAIN = \
   db/path_layout/manifest_copy_test.cc \
   db/path_layout/manifest_file_places_test.cc \
   db/path_layout/manifest_files_test.cc \
+  db/path_layout/missing_file_test.cc \
   db/path_layout/missing_path_check_test.cc \
   db/path_layout/missing_path_test.cc \
   db/path_layout/obsolete_bytes_test.cc \

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "db/path_layout/directory_names.h"
+#include "db/path_layout/missing_file.h"
 #include "db/path_layout/path_layout.h"
 #include "db/path_layout/path_move_mark.h"
 #include "db/strata/feature_removal.h"
@@ -361,6 +362,8 @@ void DisableFeaturesCommand::PrepareOptions() {
   features_.ResetOptions(static_cast<StrataDBOptions*>(&options_));
   // The old MANIFEST has records of what is to go.
   options_.reuse_manifest_on_open = false;
+  // It would drop what depends on missing files, and nothing would remain.
+  options_.best_efforts_recovery = false;
   options_.listeners.push_back(progress_);
   for (ColumnFamilyDescriptor& family : column_families_) {
     plan_->SetSessionOptions(PathsOf(family.options), &family.options);
@@ -381,18 +384,24 @@ void DisableFeaturesCommand::GivePaths() {
 
 bool DisableFeaturesCommand::HasFiles(const ManifestFeatures::Family& family,
                                       const std::vector<DbPath>& paths) const {
-  return std::all_of(family.files.begin(), family.files.end(),
-                     [&](const ManifestFamily::File& file) {
-                       const std::string& directory =
-                           PathLayout::Directory(paths, file.path_id);
-                       const std::string name =
-                           file.type == kTableFile
-                               ? MakeTableFileName(directory, file.number)
-                           : file.type == kBlobFile
-                               ? BlobFileName(directory, file.number)
-                               : DeltaFileName(directory, file.number);
-                       return fs()->FileExists(name, IOOptions(), nullptr).ok();
-                     });
+  return FirstMissingFile(fs(), family.files, paths).empty();
+}
+
+Status DisableFeaturesCommand::CheckFiles() const {
+  for (const ManifestFeatures::Family& family : manifest_.families()) {
+    const std::string missing = FirstMissingFile(
+        fs(), family.files, PathsOf(FindFamily(family.name)->options));
+    if (!missing.empty()) {
+      return Status::NotFound(
+          missing,
+          "is a file of column family \"" + family.name +
+              "\" in the MANIFEST, but is not there. If the column family has "
+              "cf_paths or db_paths that the OPTIONS file of the database does "
+              "not have, pass them as --" +
+              kPathsFlag + "; see \"What it needs\" in docs/compatibility.md");
+    }
+  }
+  return Status::OK();
 }
 
 void DisableFeaturesCommand::TakeForeignPaths() {
@@ -924,6 +933,9 @@ Status DisableFeaturesCommand::Run() {
   }
   ReportPlan();
   s = CheckConfig();
+  if (s.ok() && NeedsOpen()) {
+    s = CheckFiles();
+  }
   if (!s.ok()) {
     return s;
   }

@@ -105,6 +105,10 @@ class DisableFeaturesCommand : public LDBCommand {
   // Returns true if all files of the family are on these paths.
   bool HasFiles(const ManifestFeatures::Family& family,
                 const std::vector<DbPath>& paths) const;
+  // Returns NotFound, with the name of the file and of the column family, if a
+  // file of the MANIFEST is not on the known paths. An open with
+  // best_efforts_recovery, or one that checks no files, would not fail.
+  Status CheckFiles() const;
   // Reads what the database has of Strata's features.
   Status Survey();
   Status MakePlan();

@@ -161,6 +161,14 @@ class LdbDisableFeaturesTest : public PathCopyTestBase {
     return {dbname_ + "/" + name, text};
   }
 
+  // Replaces the first text in the newest OPTIONS file by the second one.
+  void EditOptionsFile(const std::string& from, const std::string& to) {
+    auto [name, text] = OptionsFile();
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << text;
+    ASSERT_OK(WriteStringToFile(env_, text.replace(at, from.size(), to), name));
+  }
+
   // Returns the names and contents of all files but LOG.
   std::map<std::string, std::string> Snapshot(
       const std::vector<Options>& options) {
@@ -462,6 +470,24 @@ TEST_F(LdbDisableFeaturesTest, PathsThatTheOptionsFileDoesNotHave) {
   ASSERT_EQ(0, Run({"--features=map",
                     "--cf_paths=" + PathOf("a", 0) + "," + PathOf("a", 1)}))
       << output_;
+  CheckConverted();
+}
+
+// With best_efforts_recovery an open drops what it does not find.
+TEST_F(LdbDisableFeaturesTest, FilesThatAreNotFound) {
+  Make({FeatureOptions(kMap, "a", 1, {}, {}), PlainOptions()});
+  EditOptionsFile("best_efforts_recovery=false", "best_efforts_recovery=true");
+  const auto before = Snapshot(options_);
+  for (const char* const flag : {"--dry_run=false", "--dry_run"}) {
+    ASSERT_EQ(1, Run({flag})) << output_;
+    EXPECT_TRUE(Printed("is a file of column family \"default\"")) << output_;
+    EXPECT_TRUE(Printed("NotFound: " + dbname_ + "/")) << output_;
+    EXPECT_TRUE(Printed("pass them as --cf_paths")) << output_;
+  }
+  EXPECT_EQ(Snapshot(options_), before);
+  ASSERT_EQ(0, Run({"--cf_paths=" + PathOf("a", 0)})) << output_;
+  EXPECT_NE(OptionsFile().second.find("best_efforts_recovery=true"),
+            std::string::npos);
   CheckConverted();
 }
 
