@@ -8,11 +8,25 @@
 #include "options/options_parser.h"
 #include "rocksdb/customizable.h"
 #include "rocksdb/env.h"
+#include "rocksdb/merge_operator.h"
+#include "rocksdb/options.h"
 #include "rocksdb/utilities/options_type.h"
 #include "rocksdb/utilities/options_util.h"
 #include "utilities/strata/unknown_merge_operator.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// Returns false for an operator that contains another one, such as that of
+// DBWithTTL, and lacks it: so the loader of OPTIONS files makes it if it does
+// not know the other one.
+bool IsComplete(const MergeOperator& merge_operator) {
+  return merge_operator.ValidateOptions(DBOptions(), ColumnFamilyOptions())
+      .ok();
+}
+
+}  // namespace
 
 Status StoredMergeOperators::Load(const ConfigOptions& config_options,
                                   const std::string& dbname) {
@@ -66,7 +80,7 @@ std::shared_ptr<MergeOperator> StoredMergeOperators::Make(
   }
   const Stored& stored = found->second;
   for (const std::shared_ptr<MergeOperator>& one : known) {
-    if (one != nullptr && one->IsInstanceOf(stored.name)) {
+    if (one != nullptr && one->IsInstanceOf(stored.name) && IsComplete(*one)) {
       return one;
     }
   }
@@ -74,7 +88,7 @@ std::shared_ptr<MergeOperator> StoredMergeOperators::Make(
   strict.ignore_unsupported_options = false;
   std::shared_ptr<MergeOperator> result;
   if (MergeOperator::CreateFromString(strict, stored.text, &result).ok() &&
-      result != nullptr) {
+      result != nullptr && IsComplete(*result)) {
     return result;
   }
   return std::make_shared<UnknownMergeOperator>(stored.name, stored.text);

@@ -35,6 +35,7 @@ class StoredMergeOperators {
   // Returns the operator of the column family: one of `known` with its name, or
   // else the one that the object registry creates from its text, or else an
   // UnknownMergeOperator with its name. nullptr if the column family has none.
+  // An operator that lacks one which it contains is none of `known`.
   // known: operators of the program; may contain nullptr.
   std::shared_ptr<MergeOperator> Make(
       const ConfigOptions& config_options, const std::string& column_family,

@@ -26,6 +26,8 @@
 #include "rocksdb/utilities/ldb_cmd.h"
 #include "rocksdb/utilities/options_util.h"
 #include "test_util/sync_point.h"
+#include "utilities/merge_operators.h"
+#include "utilities/ttl/db_ttl_impl.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -741,6 +743,38 @@ TEST_F(LdbDisableFeaturesTest, UnknownMergeOperator) {
     }
     ASSERT_EQ(0, Run()) << output_;
     CheckConverted();
+  }
+}
+
+// No open of a DBWithTTL in this process has made its operator known.
+TEST_F(LdbDisableFeaturesTest, MergeOperatorOfADatabaseWithTtl) {
+  const std::string time(DBWithTTLImpl::kTSLength, '\1');
+  const auto with_ttl = [&](const std::shared_ptr<MergeOperator>& contained) {
+    return std::make_shared<TtlMergeOperator>(contained,
+                                              env_->GetSystemClock().get());
+  };
+  for (const bool is_known : {true, false}) {
+    DestroyAll();
+    options_ = {FeatureOptions(kDeltas, "a", 0, {}, {}), PlainOptions()};
+    options_[0].merge_operator =
+        is_known ? with_ttl(MergeOperators::CreateStringAppendOperator())
+                 : with_ttl(std::make_shared<OwnOperator>());
+    OpenNew(options_);
+    for (const char* const operand : {"1", "2"}) {
+      ASSERT_OK(db_->Merge(WriteOptions(), Handle(0), "key", operand + time));
+      ASSERT_OK(db_->Flush(FlushOptions(), Handle(0)));
+    }
+    Close();
+    EXPECT_EQ(is_known ? 0 : 1, Run()) << output_;
+    if (!is_known) {
+      EXPECT_TRUE(Printed("\"TtlMergeOperator\"")) << output_;
+      continue;
+    }
+    CheckConverted();
+    ASSERT_OK(Open(Off(options_), /*create_families=*/false));
+    std::string value;
+    ASSERT_OK(db_->Get(ReadOptions(), Handle(0), "key", &value));
+    EXPECT_EQ(value.substr(0, value.size() - time.size()), "1,2");
   }
 }
 

@@ -11,6 +11,7 @@
 #include "rocksdb/utilities/options_util.h"
 #include "utilities/merge_operators.h"
 #include "utilities/strata/unknown_merge_operator.h"
+#include "utilities/ttl/db_ttl_impl.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -20,6 +21,8 @@ std::string LdbMergeOperators::Apply(
     std::vector<ColumnFamilyDescriptor>* families) {
   ConfigOptions config = config_options;
   config.env = options->env;
+  // Else only an open of a DBWithTTL would make its operator known.
+  DBWithTTLImpl::RegisterTtlClasses();
   StoredMergeOperators stored;
   // If the OPTIONS file cannot be parsed, the operators are unknown. A command
   // that writes then has none, and its jobs fail at a merge operand.

@@ -19,6 +19,7 @@
 #include "test_util/testharness.h"
 #include "test_util/testutil.h"
 #include "utilities/merge_operators.h"
+#include "utilities/ttl/db_ttl_impl.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -291,6 +292,38 @@ TEST_F(LdbMergeOperatorsTest, OperatorOfTheRegistryIsUsed) {
     ASSERT_OK(db_->Get(ReadOptions(), "k", &value));
     EXPECT_EQ(value, "a|b|c");
     Close();
+  }
+}
+
+// The operator of a DBWithTTL contains that of the application.
+TEST_F(LdbMergeOperatorsTest, OperatorOfADatabaseWithTtl) {
+  const std::string time(DBWithTTLImpl::kTSLength, '\1');
+  const auto make = [&](const std::shared_ptr<MergeOperator>& contained) {
+    options_.merge_operator = std::make_shared<TtlMergeOperator>(
+        contained, env_->GetSystemClock().get());
+    ASSERT_OK(DestroyDir(env_, dbname_));
+    Open();
+    for (const char* operand : {"a", "b", "c"}) {
+      ASSERT_OK(db_->Merge(WriteOptions(), handles_[1], "k", operand + time));
+      ASSERT_OK(db_->Flush(FlushOptions(), handles_[1]));
+    }
+    Close();
+  };
+  make(MergeOperators::CreateStringAppendOperator('|'));
+  ASSERT_EQ(0, Run({"--column_family=two", "compact"})) << output_;
+  Open();
+  std::string value;
+  ASSERT_OK(db_->Get(ReadOptions(), handles_[1], "k", &value));
+  EXPECT_EQ(value.size(), 5 + time.size());
+  EXPECT_EQ(value.substr(0, 5), "a|b|c");
+  Close();
+
+  // The loader of the OPTIONS file makes it without the contained one.
+  make(std::make_shared<OwnOperator>());
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_NE(0, Run({"compact"}));
+    EXPECT_TRUE(Printed("\"TtlMergeOperator\" of column family \"two\""))
+        << output_;
   }
 }
 
