@@ -239,6 +239,7 @@ STRATA_LIB = \
   db/strata/version_set_strata.cc \
   db/strata/version_storage_strata.cc \
   db/strata/version_strata.cc \
+  db/strata/wal_records.cc \
   db/table_cache_strata.cc \
   db/version_edit_handler_strata.cc \
   db/version_edit_strata.cc \
@@ -287,6 +288,7 @@ STRATA_LIB = \
   tools/strata/ldb_copy_layout.cc \
   tools/strata/ldb_delta_command.cc \
   tools/strata/ldb_disable_features.cc \
+  tools/strata/ldb_given_paths.cc \
   tools/strata/ldb_map_command.cc \
   tools/strata/ldb_merge_operators.cc \
   tools/strata/ldb_move_paths.cc \
@@ -604,6 +606,7 @@ STRATA_TEST_MAIN = \
   db/strata/snapshot_at_zero_test.cc \
   db/strata/spanning_key_test.cc \
   db/strata/transaction_validation_test.cc \
+  db/strata/wal_records_test.cc \
   db/write_batch_strata_test.cc \
   db/write_path/cut_checked_log_iterator_test.cc \
   db/write_path/db_wal_buffer_test.cc \
@@ -641,6 +644,7 @@ STRATA_TEST_MAIN = \
   tools/strata/ldb_copy_layout_test.cc \
   tools/strata/ldb_delta_command_test.cc \
   tools/strata/ldb_disable_features_test.cc \
+  tools/strata/ldb_given_paths_test.cc \
   tools/strata/ldb_map_command_test.cc \
   tools/strata/ldb_merge_operators_test.cc \
   tools/strata/ldb_move_paths_test.cc \

@@ -14,6 +14,7 @@
 #include "db/path_layout/path_layout.h"
 #include "db/path_layout/path_move_mark.h"
 #include "db/strata/feature_removal.h"
+#include "db/strata/wal_records.h"
 #include "file/filename.h"
 #include "file/strata/durable_files.h"
 #include "options/strata/options_file_copy.h"
@@ -279,14 +280,9 @@ const ColumnFamilyDescriptor* DisableFeaturesCommand::FindFamily(
   return found == column_families_.end() ? nullptr : &*found;
 }
 
-const std::vector<DbPath>& DisableFeaturesCommand::PathsOrDbPaths(
-    const std::vector<DbPath>& cf_paths) const {
-  return cf_paths.empty() ? options_.db_paths : cf_paths;
-}
-
 const std::vector<DbPath>& DisableFeaturesCommand::PathsOf(
     const ColumnFamilyOptions& options) const {
-  return PathsOrDbPaths(options.cf_paths);
+  return options.cf_paths.empty() ? options_.db_paths : options.cf_paths;
 }
 
 std::string DisableFeaturesCommand::WalDir() const {
@@ -356,7 +352,8 @@ void DisableFeaturesCommand::PrepareOptions() {
   if (plan_ == nullptr) {
     // Only once: column_families_ stays, and the options of a session may have
     // no layout although those of the database have one.
-    GivePaths();
+    given_paths_.Give(LdbPathFlags(option_map_), &column_families_,
+                      &exec_state_);
     return;
   }
   features_.ResetOptions(static_cast<StrataDBOptions*>(&options_));
@@ -370,21 +367,12 @@ void DisableFeaturesCommand::PrepareOptions() {
   }
 }
 
-void DisableFeaturesCommand::GivePaths() {
-  const std::vector<ColumnFamilyDescriptor> before = column_families_;
-  LdbPathFlags(option_map_).GiveToAll(&column_families_, &exec_state_);
-  for (const ColumnFamilyDescriptor& family : before) {
-    const ColumnFamilyDescriptor* const after = FindFamily(family.name);
-    if (after != nullptr && PathListToString(after->options.cf_paths) !=
-                                PathListToString(family.options.cf_paths)) {
-      former_paths_[family.name] = family.options.cf_paths;
-    }
-  }
-}
-
-bool DisableFeaturesCommand::HasFiles(const ManifestFeatures::Family& family,
-                                      const std::vector<DbPath>& paths) const {
-  return FirstMissingFile(fs(), family.files, paths).empty();
+Status DisableFeaturesCommand::CheckWals() const {
+  // The end of a WAL may be in the buffer alone.
+  bool has_records = manifest_.records().Has(FeatureSet::kWalBuffer);
+  const Status s =
+      has_records ? Status::OK() : FindWalRecord(fs(), WalDir(), &has_records);
+  return s.ok() ? given_paths_.CheckWals(has_records) : s;
 }
 
 Status DisableFeaturesCommand::CheckFiles() const {
@@ -406,15 +394,10 @@ Status DisableFeaturesCommand::CheckFiles() const {
 
 void DisableFeaturesCommand::TakeForeignPaths() {
   for (const ManifestFeatures::Family& family : manifest_.families()) {
-    const auto former = former_paths_.find(family.name);
-    if (former == former_paths_.end()) {
-      continue;
-    }
     for (ColumnFamilyDescriptor& descriptor : column_families_) {
       if (descriptor.name == family.name &&
-          !HasFiles(family, PathsOf(descriptor.options)) &&
-          HasFiles(family, PathsOrDbPaths(former->second))) {
-        descriptor.options.cf_paths = former->second;
+          given_paths_.Take(fs(), family.files, options_.db_paths,
+                            &descriptor)) {
         PrintLine("[" + family.name +
                   "] The column family is not on the paths "
                   "in --" +
@@ -423,7 +406,6 @@ void DisableFeaturesCommand::TakeForeignPaths() {
       }
     }
   }
-  former_paths_.clear();
 }
 
 Status DisableFeaturesCommand::ReadOptionsFile(std::string* name,
@@ -935,6 +917,9 @@ Status DisableFeaturesCommand::Run() {
   s = CheckConfig();
   if (s.ok() && NeedsOpen()) {
     s = CheckFiles();
+    if (s.ok()) {
+      s = CheckWals();
+    }
   }
   if (!s.ok()) {
     return s;

@@ -15,6 +15,7 @@
 #include "db/strata/manifest_features.h"
 #include "options/strata/feature_set.h"
 #include "rocksdb/utilities/ldb_cmd.h"
+#include "tools/strata/ldb_given_paths.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -96,15 +97,12 @@ class DisableFeaturesCommand : public LDBCommand {
   Status CheckWalDir(const std::string& file) const;
   // Gives each column family the comparator that the MANIFEST names.
   Status UseComparators();
-  // Gives --cf_paths to column families without a layout.
-  void GivePaths();
-  // Takes the paths of --cf_paths away from column families whose files are not
-  // on them, but on their former paths. See GiveToAll(): the OPTIONS file does
-  // not tell whose paths they are.
+  // Takes the paths of --cf_paths away from column families that are not on
+  // them (LdbGivenPaths).
   void TakeForeignPaths();
-  // Returns true if all files of the family are on these paths.
-  bool HasFiles(const ManifestFeatures::Family& family,
-                const std::vector<DbPath>& paths) const;
+  // Returns an error if WALs may have data of a column family whose paths
+  // nothing tells.
+  Status CheckWals() const;
   // Returns NotFound, with the name of the file and of the column family, if a
   // file of the MANIFEST is not on the known paths. An open with
   // best_efforts_recovery, or one that checks no files, would not fail.
@@ -151,9 +149,6 @@ class DisableFeaturesCommand : public LDBCommand {
   // Returns where the files of the column family are; not empty.
   const std::vector<DbPath>& PathsOf(const ColumnFamilyOptions& options) const;
   std::vector<std::string> Directories() const;
-  // Returns the cf_paths, or db_paths if they are empty.
-  const std::vector<DbPath>& PathsOrDbPaths(
-      const std::vector<DbPath>& cf_paths) const;
   std::string WalDir() const;
   uint64_t WalBytes() const;
 
@@ -165,9 +160,7 @@ class DisableFeaturesCommand : public LDBCommand {
 
   // The db_paths that the program has passed to LDBTool; may be empty.
   std::vector<DbPath> db_paths_;
-  // Column family -> cf_paths without --cf_paths, for families that have been
-  // given other ones.
-  std::map<std::string, std::vector<DbPath>> former_paths_;
+  LdbGivenPaths given_paths_;
   FileLock* lock_ = nullptr;
   // The newest OPTIONS file before step 2.
   std::string options_text_;

@@ -508,6 +508,35 @@ TEST_F(LdbDisableFeaturesTest, PathsOfOneFamily) {
   CheckConverted();
 }
 
+// Nothing tells whether --cf_paths are those of a family without files.
+TEST_F(LdbDisableFeaturesTest, PathsOfAFamilyWithoutFiles) {
+  options_ = {FeatureOptions(kMap, "a", 1, {}, {}), PlainOptions(),
+              PlainOptions()};
+  options_[0].avoid_flush_during_shutdown = true;
+  OpenNew(options_);
+  PutRange(0, 0, kKeys);
+  ASSERT_OK(db_->Flush(FlushOptions(), Handle(0)));
+  PutRange(1, 0, 5, 0, /*wal=*/true);
+  Close();
+  const auto before = Snapshot(options_);
+  const std::string flag = "--cf_paths=" + PathOf("a", 0);
+  for (const char* const dry_run : {"--dry_run=false", "--dry_run"}) {
+    ASSERT_EQ(1, Run({flag, dry_run})) << output_;
+    EXPECT_TRUE(Printed("[cf1], [cf2]: has no files, so nothing tells"))
+        << output_;
+  }
+  EXPECT_EQ(Snapshot(options_), before);
+  // The open flushes what the WAL has.
+  ASSERT_OK(Open(options_, /*create_families=*/false));
+  Close();
+  ASSERT_EQ(0, Run({flag})) << output_;
+  EXPECT_TRUE(Printed("[cf1] The column family is not on the paths"))
+      << output_;
+  EXPECT_FALSE(Printed("[cf2] The column family is not on the paths"))
+      << output_;
+  CheckConverted();
+}
+
 // The options of the session have no layout, so that --cf_paths would be for
 // all families.
 TEST_F(LdbDisableFeaturesTest, PathOfOneFamilyWithALayout) {

@@ -1,0 +1,21 @@
+//  Copyright (c) The Strata Authors
+//  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+
+#pragma once
+
+#include <string>
+
+#include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/status.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+class FileSystem;
+
+// Finds out whether a WAL in the directory has a record of a write, obsolete
+// ones included. A record that is damaged counts. What WALs say about
+// themselves, for example their compression, does not.
+// found: on success, whether there is one. On failure it is unchanged.
+Status FindWalRecord(FileSystem* fs, const std::string& directory, bool* found);
+
+}  // namespace ROCKSDB_NAMESPACE
