@@ -292,6 +292,7 @@ STRATA_LIB = \
   tools/strata/ldb_map_command.cc \
   tools/strata/ldb_merge_operators.cc \
   tools/strata/ldb_move_paths.cc \
+  tools/strata/ldb_options_file.cc \
   tools/strata/ldb_path_cost.cc \
   tools/strata/ldb_path_flags.cc \
   util/strata/crc32c_x86.cc \
@@ -648,6 +649,7 @@ STRATA_TEST_MAIN = \
   tools/strata/ldb_map_command_test.cc \
   tools/strata/ldb_merge_operators_test.cc \
   tools/strata/ldb_move_paths_test.cc \
+  tools/strata/ldb_options_file_test.cc \
   tools/strata/ldb_path_cost_test.cc \
   tools/strata/ldb_path_flags_test.cc \
   tools/strata/ldb_paths_test.cc \

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <vector>
 
 #include "options/strata/own_option_lines.h"
@@ -250,6 +251,29 @@ std::string OptionsFileCopy::WithoutOwnOptions(
     const OptionLine option = Parse(line);
     if (!IsOwnOption(section, option) || !drops(option.name)) {
       result += line;
+    }
+  });
+  return result;
+}
+
+std::string OptionsFileCopy::WithOwnOptionsOf(const std::string& text,
+                                              const std::string& other) {
+  // Lines by section; that of the database has no name.
+  std::map<std::string, std::string> lines;
+  ForEachLine(other, [&](const Section& section, const std::string& line) {
+    if (IsOwnOption(section, Parse(line))) {
+      lines[section.name] += line;
+      lines[section.name] += line.back() == '\n' ? "" : "\n";
+    }
+  });
+  std::string result;
+  ForEachLine(text, [&](const Section& section, const std::string& line) {
+    if (!IsOwnOption(section, Parse(line))) {
+      result += line;
+    }
+    if (section.kind != Section::kOther && IsHeader(line)) {
+      result += line.back() == '\n' ? "" : "\n";
+      result += lines[section.name];
     }
   });
   return result;

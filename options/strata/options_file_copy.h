@@ -83,6 +83,11 @@ class OptionsFileCopy {
       const std::string& text,
       const std::function<bool(const std::string& name)>& drops);
 
+  // Returns the text with those of these options that another text has, in
+  // place of its own ones. A section that the other text lacks gets none.
+  static std::string WithOwnOptionsOf(const std::string& text,
+                                      const std::string& other);
+
   // Returns the text with this option in the sections of these column families.
   // REQUIRES: RocksDB does not have the option, and the sections lack it
   static std::string WithOwnOption(const std::string& text,

@@ -199,6 +199,48 @@ TEST(OptionsFileCopyTest, OwnOptionIsAdded) {
       text);
 }
 
+TEST(OptionsFileCopyTest, OwnOptionsOfAnotherText) {
+  const std::string text =
+      "[DBOptions]\n"
+      "  create_if_missing=true\n"
+      "  # strata: wal_mmap_buffer_size=65536\n"
+      "[CFOptions \"a\"]\n"
+      "  prefix_extractor=application.Prefix\n"
+      "  # strata: enable_delta_separation=true\n"
+      "[TableOptions/BlockBasedTable \"a\"]\n"
+      "  block_size=4096\n"
+      "[CFOptions \"b\"]\n"
+      "  # strata: enable_delta_separation=true\n"
+      "  num_levels=7";
+  const std::string other =
+      "[DBOptions]\n"
+      "  create_if_missing=false\n"
+      "  # strata: max_write_groups_per_leader=8\n"
+      "[CFOptions \"a\"]\n"
+      "  prefix_extractor=nullptr\n"
+      "  # strata: level_blob_path_ids=0\n"
+      "  # strata: cf_paths=/fast,/slow\n"
+      "[CFOptions \"c\"]\n"
+      "  # strata: cf_paths=/other";
+  EXPECT_EQ(OptionsFileCopy::WithOwnOptionsOf(text, other),
+            "[DBOptions]\n"
+            "  # strata: max_write_groups_per_leader=8\n"
+            "  create_if_missing=true\n"
+            "[CFOptions \"a\"]\n"
+            "  # strata: level_blob_path_ids=0\n"
+            "  # strata: cf_paths=/fast,/slow\n"
+            "  prefix_extractor=application.Prefix\n"
+            "[TableOptions/BlockBasedTable \"a\"]\n"
+            "  block_size=4096\n"
+            "[CFOptions \"b\"]\n"
+            "  num_levels=7");
+  EXPECT_EQ(OptionsFileCopy::WithOwnOptionsOf("[CFOptions \"c\"]", other),
+            "[CFOptions \"c\"]\n  # strata: cf_paths=/other\n");
+  EXPECT_EQ(OptionsFileCopy::WithOwnOptionsOf(text, ""),
+            OptionsFileCopy::WithoutOwnOptions(
+                text, [](const std::string&) { return true; }));
+}
+
 TEST(OptionsFileCopyTest, OwnOptionsAreListedAndLeftOut) {
   const std::string text =
       "[DBOptions]\n"

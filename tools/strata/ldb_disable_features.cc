@@ -16,7 +16,6 @@
 #include "db/strata/feature_removal.h"
 #include "db/strata/wal_records.h"
 #include "file/filename.h"
-#include "file/strata/durable_files.h"
 #include "options/strata/options_file_copy.h"
 #include "options/strata_config/configured_options.h"
 #include "options/strata_config/options_config.h"
@@ -408,18 +407,8 @@ void DisableFeaturesCommand::TakeForeignPaths() {
   }
 }
 
-Status DisableFeaturesCommand::ReadOptionsFile(std::string* name,
-                                               std::string* text) const {
-  Status s = GetLatestOptionsFileName(db_path_, options_.env, name);
-  if (s.ok()) {
-    s = ReadFileToString(fs(), db_path_ + "/" + *name, text);
-  }
-  return s;
-}
-
 Status DisableFeaturesCommand::LoadOptions() {
-  std::string file;
-  const Status s = ReadOptionsFile(&file, &options_text_);
+  const Status s = options_file_.Load(options_.env, db_path_);
   if (!s.ok()) {
     return Status::InvalidArgument(
         db_path_ +
@@ -429,20 +418,21 @@ Status DisableFeaturesCommand::LoadOptions() {
         s.ToString());
   }
   PrepareOptions();
-  return exec_state_.IsFailed() ? StoppedByLdb() : CheckWalDir(file);
+  return exec_state_.IsFailed() ? StoppedByLdb() : CheckWalDir();
 }
 
-Status DisableFeaturesCommand::CheckWalDir(const std::string& file) const {
+Status DisableFeaturesCommand::CheckWalDir() const {
   DBOptions stored;
   std::vector<ColumnFamilyDescriptor> families;
-  const Status s = LoadOptionsFromFile(config_options_, db_path_ + "/" + file,
+  const Status s = LoadOptionsFromFile(config_options_,
+                                       db_path_ + "/" + options_file_.name(),
                                        &stored, &families);
   if (!s.ok() || stored.wal_dir.empty() || stored.wal_dir == WalDir()) {
     return s;
   }
   return Status::InvalidArgument(
       stored.wal_dir,
-      "is the wal_dir in " + file + " of " + db_path_ +
+      "is the wal_dir in " + options_file_.name() + " of " + db_path_ +
           ", but it does not exist here: writes that only its WALs have would "
           "be lost. Run the command where the directory exists, or create it "
           "here and put its WALs (*.log) into it. If the program has another "
@@ -581,7 +571,7 @@ void DisableFeaturesCommand::ReportFindings() const {
         });
   }
   for (const OptionsFileCopy::OwnOption& option :
-       OptionsFileCopy::OwnOptions(options_text_)) {
+       OptionsFileCopy::OwnOptions(options_file_.text())) {
     const FeatureSet features = FeatureSet::OfOption(option.name);
     PrintLine((option.family.empty() ? "" : "[" + option.family + "] ") +
               features.ToString() + ": option " + option.name + "=" +
@@ -621,7 +611,7 @@ void DisableFeaturesCommand::ReportPlan() const {
   }
   FeatureSet of_options;
   for (const OptionsFileCopy::OwnOption& option :
-       OptionsFileCopy::OwnOptions(options_text_)) {
+       OptionsFileCopy::OwnOptions(options_file_.text())) {
     of_options.Add(FeatureSet::OfOption(option.name));
   }
   if (features_.Intersects(of_options)) {
@@ -665,12 +655,10 @@ Status DisableFeaturesCommand::Convert() {
     if (exec_state_.IsFailed() || db_ == nullptr) {
       return StoppedByLdb();
     }
-    if (i == 0) {
+    s = options_file_.KeepAfterOpen();
+    TEST_SYNC_POINT("DisableFeaturesCommand::Convert:Opened");
+    if (s.ok() && i == 0) {
       s = ConvertFamilies();
-    }
-    if (s.ok()) {
-      s = GetLatestOptionsFileName(db_path_, options_.env,
-                                   &session_options_file_);
     }
     TEST_SYNC_POINT("DisableFeaturesCommand::Convert:BeforeClose");
     CloseDB();
@@ -681,6 +669,7 @@ Status DisableFeaturesCommand::Convert() {
     if (s.ok() && !features_.Intersects(manifest_.records())) {
       break;
     }
+    TEST_SYNC_POINT("DisableFeaturesCommand::Convert:BeforeOpen");
   }
   return s;
 }
@@ -691,8 +680,9 @@ std::set<std::string> DisableFeaturesCommand::FamiliesThatWouldLosePaths()
     return features_.Intersects(FeatureSet::OfOption(name));
   };
   const std::string text =
-      OptionsFileCopy::WithoutOwnOptions(options_text_, drops);
-  const std::set<std::string> before = FamiliesThatNamePaths(options_text_);
+      OptionsFileCopy::WithoutOwnOptions(options_file_.text(), drops);
+  const std::set<std::string> before =
+      FamiliesThatNamePaths(options_file_.text());
   const std::set<std::string> after = FamiliesThatNamePaths(text);
   std::set<std::string> families;
   for (const OptionsFileCopy::OwnOption& option :
@@ -720,7 +710,7 @@ std::string DisableFeaturesCommand::NewOptionsText() const {
   }
   // The place of blob files without a layout, as in step 2.
   return OptionsFileCopy::WithOwnOption(
-      OptionsFileCopy::WithoutOwnOptions(options_text_,
+      OptionsFileCopy::WithoutOwnOptions(options_file_.text(),
                                          [this](const std::string& name) {
                                            return features_.Intersects(
                                                FeatureSet::OfOption(name));
@@ -728,34 +718,10 @@ std::string DisableFeaturesCommand::NewOptionsText() const {
       families, "level_blob_path_ids", "0");
 }
 
-Status DisableFeaturesCommand::ReplaceOptionsFile() {
-  std::string file;
-  std::string current;
-  Status s = ReadOptionsFile(&file, &current);
-  if (s.ok() && !session_options_file_.empty() &&
-      file != session_options_file_) {
-    return Status::Busy(
-        db_path_,
-        "was opened by another process meanwhile. Run the command again");
-  }
-  uint64_t number = 0;
-  FileType type = kInfoLogFile;
-  if (s.ok() && !ParseFileName(file, &number, &type)) {
-    s = Status::InvalidArgument(file, "is no name of an OPTIONS file");
-  }
-  const std::string text = NewOptionsText();
-  TEST_SYNC_POINT("DisableFeaturesCommand::ReplaceOptionsFile:Start");
-  if (s.ok() && text != current) {
-    s = ReplaceFile(fs(), db_path_, TempOptionsFileName("", number).substr(1),
-                    file, text);
-  }
-  return s;
-}
-
 Status DisableFeaturesCommand::VerifyOptionsFile() {
   std::string file;
   std::string text;
-  Status s = ReadOptionsFile(&file, &text);
+  Status s = LdbOptionsFile::ReadNewest(options_.env, db_path_, &file, &text);
   if (s.ok()) {
     traces_.AddOptions(text);
     s = ReportRemains();
@@ -940,9 +906,14 @@ Status DisableFeaturesCommand::Run() {
   }
   if (NeedsOpen()) {
     Unlock();
+    TEST_SYNC_POINT("DisableFeaturesCommand::Run:Unlocked");
     s = Convert();
+    TEST_SYNC_POINT("DisableFeaturesCommand::Run:BeforeLock");
     if (s.ok()) {
       s = Lock();
+    }
+    if (s.ok()) {
+      s = options_file_.CheckNewest();
     }
   }
   if (s.ok()) {
@@ -951,7 +922,8 @@ Status DisableFeaturesCommand::Run() {
   if (s.ok()) {
     // Before the paths are gone from the OPTIONS file.
     ReportAdvice();
-    s = ReplaceOptionsFile();
+    TEST_SYNC_POINT("DisableFeaturesCommand::Run:BeforeReplace");
+    s = options_file_.Replace(NewOptionsText());
   }
   if (s.ok()) {
     s = VerifyOptionsFile();

@@ -16,6 +16,7 @@
 #include "options/strata/feature_set.h"
 #include "rocksdb/utilities/ldb_cmd.h"
 #include "tools/strata/ldb_given_paths.h"
+#include "tools/strata/ldb_options_file.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -47,10 +48,14 @@ class FileSystem;
 //    the OPTIONS file after step 4 also has an option that names them. With
 //    FIFO compaction there may be none: the command prints the paths then.
 // 4. The WALs of every session are in the wal_dir of the OPTIONS file.
-// 5. No option of RocksDB's changes in the OPTIONS file, unless a run ends in
-//    step 2 or 3. The next one then takes the OPTIONS file of step 2 for the
-//    one from before, in which create_if_missing and reuse_manifest_on_open
-//    are false.
+// 5. No option of RocksDB's changes in the OPTIONS file. Each open of step 2
+//    writes one with the session's options, and without objects that ldb cannot
+//    make; LdbOptionsFile corrects it at once. So only a process that is killed
+//    during an open, or an open that fails after it has written the file,
+//    leaves such a file for the next run.
+// 6. If another process opens the database between two opens of the command, or
+//    after the last one, the command ends with Busy before it changes anything
+//    else, and the OPTIONS file has what the other process has written.
 class DisableFeaturesCommand : public LDBCommand {
  public:
   static std::string Name() { return "disable_features"; }
@@ -84,8 +89,6 @@ class DisableFeaturesCommand : public LDBCommand {
   Status Run();
   Status Lock();
   void Unlock();
-  // Reads the newest OPTIONS file.
-  Status ReadOptionsFile(std::string* name, std::string* text) const;
   // Loads the options and keeps the text of the OPTIONS file.
   Status LoadOptions();
   // Returns an error if the wal_dir of the OPTIONS file does not exist: the
@@ -93,8 +96,7 @@ class DisableFeaturesCommand : public LDBCommand {
   // only they have, because conversions number new WALs. That WALs are in the
   // directory of the database proves nothing: they may be older ones, and the
   // program would look for what the command leaves in them in its own wal_dir.
-  // file: the OPTIONS file, without directory.
-  Status CheckWalDir(const std::string& file) const;
+  Status CheckWalDir() const;
   // Gives each column family the comparator that the MANIFEST names.
   Status UseComparators();
   // Takes the paths of --cf_paths away from column families that are not on
@@ -124,7 +126,6 @@ class DisableFeaturesCommand : public LDBCommand {
   Status AddTables();
   // Returns the OPTIONS file without the options of the features.
   std::string NewOptionsText() const;
-  Status ReplaceOptionsFile();
   Status VerifyOptionsFile();
 
   void ReportFindings() const;
@@ -162,11 +163,8 @@ class DisableFeaturesCommand : public LDBCommand {
   std::vector<DbPath> db_paths_;
   LdbGivenPaths given_paths_;
   FileLock* lock_ = nullptr;
-  // The newest OPTIONS file before step 2.
-  std::string options_text_;
-  // The name of the newest one when the database was open last; empty: it was
-  // not opened.
-  std::string session_options_file_;
+  // Has the text from before step 2.
+  LdbOptionsFile options_file_;
   ManifestFeatures manifest_;
   FeatureTraces traces_;
   // nullptr: the options are as they were loaded.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -18,11 +19,13 @@
 #include "db/strata/manifest_features.h"
 #include "env/fs_readonly.h"
 #include "file/filename.h"
+#include "options/strata/options_file_copy.h"
 #include "options/strata_config/options_config.h"
 #include "port/stack_trace.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/ldb_tool.h"
 #include "rocksdb/merge_operator.h"
+#include "rocksdb/slice_transform.h"
 #include "rocksdb/utilities/ldb_cmd.h"
 #include "rocksdb/utilities/options_util.h"
 #include "test_util/sync_point.h"
@@ -63,6 +66,17 @@ class OwnComparator : public Comparator {
   bool CanKeysWithDifferentByteContentsBeEqual() const override {
     return false;
   }
+};
+
+// An object of an application, which ldb cannot create.
+class OwnPrefix : public SliceTransform {
+ public:
+  static constexpr const char* kName = "application.Prefix";
+  const char* Name() const override { return kName; }
+  Slice Transform(const Slice& key) const override {
+    return Slice(key.data(), 1);
+  }
+  bool InDomain(const Slice& key) const override { return !key.empty(); }
 };
 
 // A device that is almost full.
@@ -161,6 +175,28 @@ class LdbDisableFeaturesTest : public PathCopyTestBase {
     EXPECT_OK(GetLatestOptionsFileName(dbname_, env_, &name));
     EXPECT_OK(ReadFileToString(env_, dbname_ + "/" + name, &text));
     return {dbname_ + "/" + name, text};
+  }
+
+  static std::string WithoutOwnOptions(const std::string& text) {
+    return OptionsFileCopy::WithoutOwnOptions(
+        text, [](const std::string&) { return true; });
+  }
+
+  // Makes the callback run the first time that the command is at this point.
+  static void AtFirst(const char* point,
+                      const std::function<void()>& callback) {
+    SyncPoint::GetInstance()->SetCallBack(
+        point, [callback, done = false](void*) mutable {
+          if (!done) {
+            done = true;
+            callback();
+          }
+        });
+    SyncPoint::GetInstance()->EnableProcessing();
+  }
+  static void ClearSyncPoints() {
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
   }
 
   // Replaces the first text in the newest OPTIONS file by the second one.
@@ -811,6 +847,7 @@ TEST_F(LdbDisableFeaturesTest, MergeOperatorOfADatabaseWithTtl) {
 TEST_F(LdbDisableFeaturesTest, OperandsThatCannotBeMerged) {
   options_ = {FeatureOptions(kDeltas, "a", 0, {}, {}), PlainOptions()};
   options_[0].merge_operator = std::make_shared<OwnOperator>();
+  options_[0].prefix_extractor = std::make_shared<OwnPrefix>();
   OpenNew(options_);
   PutRange(0, 0, kKeys);
   for (const char* const key : {"bad", "good"}) {
@@ -819,14 +856,19 @@ TEST_F(LdbDisableFeaturesTest, OperandsThatCannotBeMerged) {
   }
   ASSERT_OK(db_->Flush(FlushOptions(), Handle(0)));
   Close();
+  const std::string text = WithoutOwnOptions(OptionsFile().second);
+  EXPECT_NE(text.find(OwnPrefix::kName), std::string::npos) << text;
   ldb_options_.merge_operator = std::make_shared<OwnOperator>(/*fails=*/true);
-  ASSERT_EQ(1, Run()) << output_;
-  EXPECT_FALSE(Printed("OK: ")) << output_;
-  ASSERT_OK(Open(options_, /*create_families=*/false));
-  ASSERT_OK(VerifyData());
-  Close();
+  for (int i = 0; i < 2; ++i) {
+    const std::string file = OptionsFile().first;
+    ASSERT_EQ(1, Run()) << output_;
+    EXPECT_FALSE(Printed("OK: ")) << output_;
+    EXPECT_NE(OptionsFile().first, file);
+    EXPECT_EQ(WithoutOwnOptions(OptionsFile().second), text);
+  }
   ldb_options_.merge_operator = std::make_shared<OwnOperator>();
   ASSERT_EQ(0, Run()) << output_;
+  EXPECT_EQ(OptionsFile().second, text);
   CheckConverted();
 }
 
@@ -884,26 +926,68 @@ TEST_F(LdbDisableFeaturesTest, CrashAtAnyStep) {
   CheckConverted();
 }
 
-// The process is killed when all data was converted, and before the new
-// MANIFEST and the new OPTIONS file.
+// The process is killed after an open, when all data was converted, and before
+// the new MANIFEST and the new OPTIONS file. No option of RocksDB's is lost.
 TEST_F(LdbDisableFeaturesTest, CrashBetweenTheSteps) {
   for (const char* const point :
-       {"FeatureRemoval::Run:Done",
+       {"DisableFeaturesCommand::Convert:Opened", "FeatureRemoval::Run:Done",
         "DisableFeaturesCommand::Convert:BeforeClose",
-        "DisableFeaturesCommand::ReplaceOptionsFile:Start"}) {
+        "DisableFeaturesCommand::Run:BeforeReplace"}) {
     SCOPED_TRACE(point);
-    Make(AllFeatures());
+    std::vector<Options> options = AllFeatures();
+    options[0].prefix_extractor = std::make_shared<OwnPrefix>();
+    Make(options);
+    const std::string text = WithoutOwnOptions(OptionsFile().second);
+    EXPECT_NE(text.find(OwnPrefix::kName), std::string::npos) << text;
     SyncPoint::GetInstance()->SetCallBack(point,
                                           [&](void*) { fs_->PowerOff(); });
     SyncPoint::GetInstance()->EnableProcessing();
     EXPECT_EQ(1, Run()) << output_;
-    SyncPoint::GetInstance()->DisableProcessing();
-    SyncPoint::GetInstance()->ClearAllCallBacks();
+    ClearSyncPoints();
     ASSERT_OK(fs_->PowerOn());
+    EXPECT_EQ(WithoutOwnOptions(OptionsFile().second), text);
+    // This open writes an OPTIONS file without the object, too.
+    const auto [name, stored] = OptionsFile();
+    ASSERT_OK(OpenStored());
+    ASSERT_OK(VerifyData());
+    Close();
+    ASSERT_OK(WriteStringToFile(env_, stored, OptionsFile().first));
+    ASSERT_EQ(0, Run()) << output_;
+    EXPECT_EQ(OptionsFile().second, text);
+    CheckConverted();
+    if (HasFatalFailure()) {
+      return;
+    }
+  }
+}
+
+// Another process opens the database when the command does not have the LOCK.
+// It changes an option, which must not be lost.
+TEST_F(LdbDisableFeaturesTest, OpenedByAnotherProcess) {
+  for (const char* const point : {"DisableFeaturesCommand::Run:Unlocked",
+                                  "DisableFeaturesCommand::Convert:BeforeOpen",
+                                  "DisableFeaturesCommand::Run:BeforeLock"}) {
+    SCOPED_TRACE(point);
+    Make(AllFeatures());
+    std::string text;
+    AtFirst(point, [&] {
+      ASSERT_OK(Open(options_, /*create_families=*/false));
+      ASSERT_OK(db_->SetOptions(Handle(0), {{"write_buffer_size", "1234567"}}));
+      Close();
+      text = OptionsFile().second;
+    });
+    EXPECT_EQ(1, Run()) << output_;
+    ClearSyncPoints();
+    EXPECT_TRUE(Printed(dbname_ + ": was opened by another process meanwhile"))
+        << output_;
+    EXPECT_NE(text.find("write_buffer_size=1234567"), std::string::npos);
+    EXPECT_EQ(OptionsFile().second, text);
     ASSERT_OK(OpenStored());
     ASSERT_OK(VerifyData());
     Close();
     ASSERT_EQ(0, Run()) << output_;
+    EXPECT_NE(OptionsFile().second.find("write_buffer_size=1234567"),
+              std::string::npos);
     CheckConverted();
     if (HasFatalFailure()) {
       return;
