@@ -269,6 +269,7 @@ STRATA_LIB = \
   options/strata/merged_value_options.cc \
   options/strata/omitted_at_default.cc \
   options/strata/options_file_copy.cc \
+  options/strata/options_without_features.cc \
   options/strata/own_option_lines.cc \
   options/strata/path_options.cc \
   options/strata/path_prices.cc \
@@ -288,6 +289,8 @@ STRATA_LIB = \
   tools/strata/ldb_copy_layout.cc \
   tools/strata/ldb_delta_command.cc \
   tools/strata/ldb_disable_features.cc \
+  tools/strata/ldb_feature_progress.cc \
+  tools/strata/ldb_feature_report.cc \
   tools/strata/ldb_given_paths.cc \
   tools/strata/ldb_map_command.cc \
   tools/strata/ldb_merge_operators.cc \
@@ -632,6 +635,7 @@ STRATA_TEST_MAIN = \
   options/strata/feature_set_test.cc \
   options/strata/merged_value_options_test.cc \
   options/strata/options_file_copy_test.cc \
+  options/strata/options_without_features_test.cc \
   options/strata/own_option_lines_test.cc \
   options/strata/path_options_test.cc \
   options/strata/path_prices_test.cc \
@@ -645,6 +649,8 @@ STRATA_TEST_MAIN = \
   tools/strata/ldb_copy_layout_test.cc \
   tools/strata/ldb_delta_command_test.cc \
   tools/strata/ldb_disable_features_test.cc \
+  tools/strata/ldb_feature_progress_test.cc \
+  tools/strata/ldb_feature_report_test.cc \
   tools/strata/ldb_given_paths_test.cc \
   tools/strata/ldb_map_command_test.cc \
   tools/strata/ldb_merge_operators_test.cc \

@@ -5,33 +5,22 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <functional>
-#include <set>
 #include <utility>
 
-#include "db/path_layout/directory_names.h"
 #include "db/path_layout/missing_file.h"
 #include "db/path_layout/path_layout.h"
 #include "db/path_layout/path_move_mark.h"
 #include "db/strata/feature_removal.h"
 #include "db/strata/wal_records.h"
 #include "file/filename.h"
-#include "options/strata/options_file_copy.h"
 #include "options/strata_config/configured_options.h"
 #include "options/strata_config/options_config.h"
-#include "port/port.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/env.h"
 #include "rocksdb/file_system.h"
-#include "rocksdb/listener.h"
-#include "rocksdb/merge_operator.h"
 #include "rocksdb/utilities/options_util.h"
-#include "rocksdb/version.h"
 #include "test_util/sync_point.h"
 #include "tools/strata/ldb_path_flags.h"
-#include "util/mutexlock.h"
-#include "util/strata/path_list.h"
-#include "utilities/strata/field_update.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -48,60 +37,9 @@ const char* const kPathsFlag = "cf_paths";
 // if blob files without values have left the version only then.
 constexpr int kMaxOpens = 3;
 
-std::string NameOfRocksDB() {
-  return "RocksDB " + std::to_string(ROCKSDB_MAJOR) + "." +
-         std::to_string(ROCKSDB_MINOR) + "." + std::to_string(ROCKSDB_PATCH);
-}
-
 void PrintLine(const std::string& line) {
   fprintf(stdout, "%s\n", line.c_str());
   fflush(stdout);
-}
-
-std::string CountedFiles(const ManifestFeatures::Count& count,
-                         const std::string& kind) {
-  return std::to_string(count.files) + " " + kind +
-         (count.files == 1 ? " file (" : " files (") +
-         std::to_string(count.bytes) + " bytes)";
-}
-
-// Calls fn(feature, text) for each of the features that the files of the family
-// need.
-void DescribeFamily(
-    const ManifestFeatures::Family& family,
-    const std::function<void(FeatureSet::Feature, const std::string&)>& fn) {
-  if (family.features.Has(FeatureSet::kMap)) {
-    std::string text =
-        CountedFiles(family.mapped_tables, "SST") + " with names of values, " +
-        CountedFiles(family.mapped_blobs, "blob") + " of format version 2";
-    if (family.hot_blobs.files > 0) {
-      text += ", of which " + CountedFiles(family.hot_blobs, "blob") +
-              " with hot values";
-    }
-    fn(FeatureSet::kMap, text);
-  }
-  if (family.features.Has(FeatureSet::kDeltas)) {
-    fn(FeatureSet::kDeltas,
-       CountedFiles(family.deltas, "delta") + " with merge operands");
-  }
-  if (family.features.Has(FeatureSet::kLayouts)) {
-    fn(FeatureSet::kLayouts, CountedFiles(family.distant_blobs, "blob") +
-                                 " on other paths than the first one");
-  }
-}
-
-const char* TextOfWork(FeaturePlan::Work work) {
-  switch (work) {
-    case FeaturePlan::Work::kNone:
-      break;
-    case FeaturePlan::Work::kMove:
-      return "files are moved to the paths on which RocksDB reads them";
-    case FeaturePlan::Work::kCompact:
-      return "operands in delta files become values, SST files are compacted";
-    case FeaturePlan::Work::kRewrite:
-      return "all SST files are rewritten, with the values that they name";
-  }
-  return "nothing";
 }
 
 // Parses a flag that is true, false, or present.
@@ -122,75 +60,9 @@ Status ParseBoolFlag(const std::map<std::string, std::string>& options,
   return Status::OK();
 }
 
-// Returns the column families with an option in the text that names paths, as
-// PathLayout::NamesPaths().
-std::set<std::string> FamiliesThatNamePaths(const std::string& text) {
-  std::set<std::string> families;
-  for (const OptionsFileCopy::OwnOption& option :
-       OptionsFileCopy::OwnOptions(text)) {
-    const std::string& name = option.name;
-    const std::string& value = option.value;
-    if (((name == "level_sst_path_ids" || name == "level_blob_path_ids" ||
-          name == "path_prices") &&
-         !value.empty() && value != "{}") ||
-        (name == "delta_sorted_path_id" && value != "-1") ||
-        (name == "blob_hot_bytes" && value != "0")) {
-      families.insert(option.family);
-    }
-  }
-  return families;
-}
-
 Status StoppedByLdb() { return Status::Aborted("the error is in exec_state_"); }
 
 }  // namespace
-
-// Prints how much was written, each time that it is another tenth of what is
-// expected. Thread-safe.
-class DisableFeaturesCommand::Progress : public EventListener {
- public:
-  void Begin(const FeaturePlan::Family& family) {
-    MutexLock lock(&mutex_);
-    family_ = family.name;
-    expected_ = family.bytes;
-    written_ = 0;
-    next_ = 0;
-  }
-
-  void OnTableFileCreated(const TableFileCreationInfo& info) override {
-    if (info.status.ok()) {
-      Count(info.cf_name, info.file_size);
-    }
-  }
-  void OnBlobFileCreated(const BlobFileCreationInfo& info) override {
-    if (info.status.ok()) {
-      Count(info.cf_name, info.total_blob_bytes);
-    }
-  }
-
- private:
-  static constexpr uint64_t kParts = 10;
-
-  void Count(const std::string& family, uint64_t bytes) {
-    MutexLock lock(&mutex_);
-    if (family != family_) {
-      return;
-    }
-    written_ += bytes;
-    if (written_ >= next_) {
-      next_ = written_ + expected_ / kParts;
-      PrintLine("[" + family + "] " + std::to_string(written_) +
-                " bytes written, of about " + std::to_string(expected_));
-    }
-  }
-
-  port::Mutex mutex_;
-  // The members below are guarded by mutex_.
-  std::string family_;
-  uint64_t expected_ = 0;
-  uint64_t written_ = 0;
-  uint64_t next_ = 0;
-};
 
 DisableFeaturesCommand::DisableFeaturesCommand(
     const std::vector<std::string>& params,
@@ -367,6 +239,9 @@ void DisableFeaturesCommand::PrepareOptions() {
 }
 
 Status DisableFeaturesCommand::CheckWals() const {
+  if (!given_paths_.NeedsEmptyWals()) {
+    return Status::OK();
+  }
   // The end of a WAL may be in the buffer alone.
   bool has_records = manifest_.records().Has(FeatureSet::kWalBuffer);
   const Status s =
@@ -398,10 +273,8 @@ void DisableFeaturesCommand::TakeForeignPaths() {
           given_paths_.Take(fs(), family.files, options_.db_paths,
                             &descriptor)) {
         PrintLine("[" + family.name +
-                  "] The column family is not on the paths "
-                  "in --" +
-                  kPathsFlag + ": its files are in " +
-                  PathsOf(descriptor.options)[0].path);
+                  "] The column family is not on the paths in --" + kPathsFlag +
+                  ": its files are in " + PathsOf(descriptor.options)[0].path);
       }
     }
   }
@@ -555,72 +428,18 @@ Status DisableFeaturesCommand::CheckConfig() const {
   return s.ok() ? CheckConfigChanges(options, reset) : s;
 }
 
+OptionsWithoutFeatures DisableFeaturesCommand::NewOptions() const {
+  return OptionsWithoutFeatures(options_file_.text(), features_);
+}
+
+LdbFeatureReport DisableFeaturesCommand::Report() const {
+  return LdbFeatureReport(features_, manifest_, traces_, PrintLine);
+}
+
 bool DisableFeaturesCommand::NeedsOpen() const {
   FeatureSet found = manifest_.records();
   found.Add(traces_.Features());
   return plan_->HasWork() || features_.Intersects(found);
-}
-
-void DisableFeaturesCommand::ReportFindings() const {
-  for (const ManifestFeatures::Family& family : manifest_.families()) {
-    DescribeFamily(
-        family, [&](FeatureSet::Feature feature, const std::string& text) {
-          PrintLine("[" + family.name + "] " + FeatureSet(feature).ToString() +
-                    ": " + text +
-                    (features_.Has(feature) ? "" : "; it is to stay"));
-        });
-  }
-  for (const OptionsFileCopy::OwnOption& option :
-       OptionsFileCopy::OwnOptions(options_file_.text())) {
-    const FeatureSet features = FeatureSet::OfOption(option.name);
-    PrintLine((option.family.empty() ? "" : "[" + option.family + "] ") +
-              features.ToString() + ": option " + option.name + "=" +
-              option.value +
-              (features_.Intersects(features) ? "" : "; it is to stay"));
-  }
-  if (!traces_.traces().empty()) {
-    PrintLine("Files that RocksDB does not know or cannot read: " +
-              std::to_string(traces_.traces().size()) + ", for example " +
-              traces_.traces().front().text);
-  }
-  if (!manifest_.records().IsEmpty()) {
-    PrintLine("The MANIFEST has records that RocksDB refuses, of " +
-              manifest_.records().ToString());
-  }
-}
-
-void DisableFeaturesCommand::ReportPlan() const {
-  for (const FeaturePlan::Family& family : plan_->families()) {
-    if (family.work == FeaturePlan::Work::kNone) {
-      continue;
-    }
-    PrintLine("[" + family.name + "] to do: " + TextOfWork(family.work) +
-              ", about " + std::to_string(family.bytes) + " bytes");
-    for (const auto& [directory, bytes] : family.needs) {
-      uint64_t free = 0;
-      const bool is_known =
-          fs()->GetFreeSpace(directory, IOOptions(), &free, nullptr).ok();
-      PrintLine("[" + family.name + "] needs up to " + std::to_string(bytes) +
-                " bytes in " + directory + " meanwhile, free there are " +
-                (is_known ? std::to_string(free) : "an unknown number"));
-    }
-  }
-  if (NeedsOpen()) {
-    PrintLine(
-        "To do: open and close the database, which begins a new MANIFEST");
-  }
-  FeatureSet of_options;
-  for (const OptionsFileCopy::OwnOption& option :
-       OptionsFileCopy::OwnOptions(options_file_.text())) {
-    of_options.Add(FeatureSet::OfOption(option.name));
-  }
-  if (features_.Intersects(of_options)) {
-    PrintLine("To do: take the options of " +
-              features_.Intersection(of_options).ToString() +
-              " out of the OPTIONS file");
-  } else if (!NeedsOpen()) {
-    PrintLine("Nothing to do");
-  }
 }
 
 Status DisableFeaturesCommand::ConvertFamilies() {
@@ -635,7 +454,8 @@ Status DisableFeaturesCommand::ConvertFamilies() {
     if (handle == cf_handles_.end()) {
       return Status::NotFound("column family", family.name);
     }
-    PrintLine("[" + family.name + "] " + TextOfWork(family.work));
+    PrintLine("[" + family.name + "] " +
+              LdbFeatureReport::TextOfWork(family.work));
     progress_->Begin(family);
     const Status s =
         removal.Run(handle->second, family.work, family.target_path_id);
@@ -648,7 +468,7 @@ Status DisableFeaturesCommand::ConvertFamilies() {
 }
 
 Status DisableFeaturesCommand::Convert() {
-  progress_ = std::make_shared<Progress>();
+  progress_ = std::make_shared<LdbFeatureProgress>(PrintLine);
   Status s;
   for (int i = 0; s.ok() && i < kMaxOpens; ++i) {
     OpenDB();
@@ -674,48 +494,19 @@ Status DisableFeaturesCommand::Convert() {
   return s;
 }
 
-std::set<std::string> DisableFeaturesCommand::FamiliesThatWouldLosePaths()
-    const {
-  const auto drops = [this](const std::string& name) {
-    return features_.Intersects(FeatureSet::OfOption(name));
-  };
-  const std::string text =
-      OptionsFileCopy::WithoutOwnOptions(options_file_.text(), drops);
-  const std::set<std::string> before =
-      FamiliesThatNamePaths(options_file_.text());
-  const std::set<std::string> after = FamiliesThatNamePaths(text);
-  std::set<std::string> families;
-  for (const OptionsFileCopy::OwnOption& option :
-       OptionsFileCopy::OwnOptions(text)) {
-    if (option.name == "cf_paths" && !option.value.empty() &&
-        before.count(option.family) > 0 && after.count(option.family) == 0) {
-      families.insert(option.family);
-    }
-  }
-  return families;
-}
-
-bool DisableFeaturesCommand::CanNamePaths(const std::string& family) const {
-  const ColumnFamilyDescriptor* const found = FindFamily(family);
-  return found != nullptr &&
-         found->options.compaction_style != kCompactionStyleFIFO;
-}
-
-std::string DisableFeaturesCommand::NewOptionsText() const {
-  std::set<std::string> families;
-  for (const std::string& family : FamiliesThatWouldLosePaths()) {
-    if (CanNamePaths(family)) {
-      families.insert(family);
-    }
-  }
-  // The place of blob files without a layout, as in step 2.
-  return OptionsFileCopy::WithOwnOption(
-      OptionsFileCopy::WithoutOwnOptions(options_file_.text(),
-                                         [this](const std::string& name) {
-                                           return features_.Intersects(
-                                               FeatureSet::OfOption(name));
-                                         }),
-      families, "level_blob_path_ids", "0");
+Status DisableFeaturesCommand::ReplaceOptionsFile() {
+  const OptionsWithoutFeatures options = NewOptions();
+  // Before the paths are gone from the OPTIONS file.
+  Report().Advice(fs(), db_path_, options, [this](const std::string& name) {
+    const ColumnFamilyOptions& of_family = FindFamily(name)->options;
+    return LdbFeatureReport::FamilyPlace{of_family, PathsOf(of_family)};
+  });
+  TEST_SYNC_POINT("DisableFeaturesCommand::ReplaceOptionsFile:BeforeReplace");
+  return options_file_.Replace(options.Text([this](const std::string& name) {
+    const ColumnFamilyDescriptor* const family = FindFamily(name);
+    return family != nullptr &&
+           OptionsWithoutFeatures::CanNamePaths(family->options);
+  }));
 }
 
 Status DisableFeaturesCommand::VerifyOptionsFile() {
@@ -724,7 +515,7 @@ Status DisableFeaturesCommand::VerifyOptionsFile() {
   Status s = LdbOptionsFile::ReadNewest(options_.env, db_path_, &file, &text);
   if (s.ok()) {
     traces_.AddOptions(text);
-    s = ReportRemains();
+    s = Report().Remains();
   }
   if (s.ok()) {
     PrintLine("Checked: the MANIFEST, " + std::to_string(traces_.num_tables()) +
@@ -752,46 +543,6 @@ Status DisableFeaturesCommand::AddTables() {
   return Status::OK();
 }
 
-std::vector<std::string> DisableFeaturesCommand::Remains() const {
-  std::vector<std::string> lines;
-  const FeatureSet records = features_.Intersection(manifest_.records());
-  if (!records.IsEmpty()) {
-    lines.push_back("the MANIFEST: records of " + records.ToString());
-  }
-  for (const ManifestFeatures::Family& family : manifest_.families()) {
-    DescribeFamily(
-        family, [&](FeatureSet::Feature feature, const std::string& text) {
-          if (features_.Has(feature)) {
-            lines.push_back("[" + family.name + "] " +
-                            FeatureSet(feature).ToString() + ": " + text +
-                            (feature == FeatureSet::kDeltas
-                                 ? ", which cannot be merged; LOG says why"
-                                 : ""));
-          }
-        });
-  }
-  for (const FeatureTraces::Trace& trace : traces_.traces()) {
-    if (features_.Intersects(trace.features)) {
-      lines.push_back(trace.text);
-    }
-  }
-  return lines;
-}
-
-Status DisableFeaturesCommand::ReportRemains() const {
-  const std::vector<std::string> remains = Remains();
-  for (const std::string& line : remains) {
-    PrintLine("remains: " + line);
-  }
-  return remains.empty()
-             ? Status::OK()
-             : Status::Incomplete(
-                   std::to_string(remains.size()) +
-                   (remains.size() == 1 ? " thing remains" : " things remain") +
-                   ". Run the command again; LOG of the database says what "
-                   "its jobs have done");
-}
-
 Status DisableFeaturesCommand::VerifyData() {
   Status s = Survey();
   if (s.ok()) {
@@ -802,64 +553,7 @@ Status DisableFeaturesCommand::VerifyData() {
               " SST files are not in the directories that are known. With "
               "--cf_paths they are checked");
   }
-  return s.ok() ? ReportRemains() : s;
-}
-
-void DisableFeaturesCommand::ReportAdvice() const {
-  const std::set<std::string> losing = FamiliesThatWouldLosePaths();
-  for (const ManifestFeatures::Family& family : manifest_.families()) {
-    const std::string name = "[" + family.name + "] ";
-    const ColumnFamilyOptions& options = FindFamily(family.name)->options;
-    std::vector<DbPath> paths = PathsOf(options);
-    const bool loses_paths =
-        features_.Has(FeatureSet::kLayouts) || losing.count(family.name) > 0;
-    if (features_.Has(FeatureSet::kLayouts) &&
-        family.distant_tables.files + family.distant_deltas.files == 0) {
-      paths.resize(1);
-    }
-    if (loses_paths &&
-        (paths.size() > 1 || !IsSameDirectory(fs(), paths[0].path, db_path_))) {
-      PrintLine(
-          name +
-          (features_.Has(FeatureSet::kLayouts) || !CanNamePaths(family.name)
-               ? "The OPTIONS file does not keep the paths of the column "
-                 "family. "
-               : "RocksDB does not read the paths of the column family from "
-                 "the OPTIONS file. ") +
-          "Pass them to DB::Open() from now on, in RocksDB and in Strata, as "
-          "its cf_paths, or as db_paths if all column families have them: "
-          "cf_paths=" +
-          PathListToString(paths));
-      if (paths.size() > 1) {
-        PrintLine(name +
-                  "To have all files on the first path, run the command "
-                  "with --" +
-                  kIntoFirstPath + " and --" + kPathsFlag +
-                  "; `ldb move_paths` moves a path to another directory");
-      }
-    }
-    if (features_.Has(FeatureSet::kMap) && family.blobs.files > 0 &&
-        !options.enable_blob_garbage_collection) {
-      PrintLine(name +
-                "enable_blob_garbage_collection is off: RocksDB collects no "
-                "garbage of blob files before it is on");
-    }
-    if (options.merge_operator != nullptr &&
-        options.merge_operator->IsInstanceOf(
-            FieldUpdateOperator::kClassName())) {
-      PrintLine(name + "RocksDB does not have the merge operator " +
-                FieldUpdateOperator::kClassName() +
-                ": the program has to bring it");
-    }
-  }
-}
-
-void DisableFeaturesCommand::ReportEnd() const {
-  FeatureSet left = manifest_.records();
-  left.Add(traces_.Features());
-  PrintLine(left.IsEmpty() ? "OK: " + NameOfRocksDB() + " opens the database"
-                           : "OK: nothing is left of " + features_.ToString() +
-                                 ". The database still has " + left.ToString());
+  return s.ok() ? Report().Remains() : s;
 }
 
 Status DisableFeaturesCommand::Run() {
@@ -873,19 +567,19 @@ Status DisableFeaturesCommand::Run() {
     s = Survey();
   }
   if (s.ok()) {
-    ReportFindings();
+    Report().Findings(options_file_.text());
     s = MakePlan();
   }
   if (!s.ok()) {
     return s;
   }
-  ReportPlan();
+  Report().Plan(fs(), *plan_, NewOptions().features(), NeedsOpen());
   s = CheckConfig();
   if (s.ok() && NeedsOpen()) {
     s = CheckFiles();
-    if (s.ok()) {
-      s = CheckWals();
-    }
+  }
+  if (s.ok() && NeedsOpen()) {
+    s = CheckWals();
   }
   if (!s.ok()) {
     return s;
@@ -920,16 +614,13 @@ Status DisableFeaturesCommand::Run() {
     s = VerifyData();
   }
   if (s.ok()) {
-    // Before the paths are gone from the OPTIONS file.
-    ReportAdvice();
-    TEST_SYNC_POINT("DisableFeaturesCommand::Run:BeforeReplace");
-    s = options_file_.Replace(NewOptionsText());
+    s = ReplaceOptionsFile();
   }
   if (s.ok()) {
     s = VerifyOptionsFile();
   }
   if (s.ok()) {
-    ReportEnd();
+    Report().End();
   }
   return s;
 }

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -14,7 +13,10 @@
 #include "db/strata/feature_traces.h"
 #include "db/strata/manifest_features.h"
 #include "options/strata/feature_set.h"
+#include "options/strata/options_without_features.h"
 #include "rocksdb/utilities/ldb_cmd.h"
+#include "tools/strata/ldb_feature_progress.h"
+#include "tools/strata/ldb_feature_report.h"
 #include "tools/strata/ldb_given_paths.h"
 #include "tools/strata/ldb_options_file.h"
 
@@ -78,8 +80,6 @@ class DisableFeaturesCommand : public LDBCommand {
   static void Help(std::string& ret);
 
  private:
-  class Progress;
-
   // Parses the flags of the command.
   Status Parse(const std::map<std::string, std::string>& options,
                const std::vector<std::string>& flags);
@@ -124,29 +124,15 @@ class DisableFeaturesCommand : public LDBCommand {
   Status ConvertFamilies();
   Status VerifyData();
   Status AddTables();
-  // Returns the OPTIONS file without the options of the features.
-  std::string NewOptionsText() const;
+  // Takes the options of the features out of the OPTIONS file, and says what
+  // the application has to do from now on.
+  Status ReplaceOptionsFile();
   Status VerifyOptionsFile();
 
-  void ReportFindings() const;
-  void ReportPlan() const;
-  // Says what the application has to do from now on.
-  void ReportAdvice() const;
-  void ReportEnd() const;
-  // Returns a line for each thing that remains of the features.
-  std::vector<std::string> Remains() const;
-  // Prints these lines. Returns an error if there are some.
-  Status ReportRemains() const;
-
+  OptionsWithoutFeatures NewOptions() const;
+  LdbFeatureReport Report() const;
   FileSystem* fs() const;
   const ColumnFamilyDescriptor* FindFamily(const std::string& name) const;
-  // Returns the column families that keep cf_paths in the new OPTIONS file, but
-  // no option that names paths. The next open would not write them to its own
-  // one.
-  std::set<std::string> FamiliesThatWouldLosePaths() const;
-  // Returns true if the option level_blob_path_ids keeps the paths of the
-  // family there.
-  bool CanNamePaths(const std::string& family) const;
   // Returns where the files of the column family are; not empty.
   const std::vector<DbPath>& PathsOf(const ColumnFamilyOptions& options) const;
   std::vector<std::string> Directories() const;
@@ -169,7 +155,7 @@ class DisableFeaturesCommand : public LDBCommand {
   FeatureTraces traces_;
   // nullptr: the options are as they were loaded.
   std::unique_ptr<FeaturePlan> plan_;
-  std::shared_ptr<Progress> progress_;
+  std::shared_ptr<LdbFeatureProgress> progress_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

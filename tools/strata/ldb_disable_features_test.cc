@@ -932,7 +932,7 @@ TEST_F(LdbDisableFeaturesTest, CrashBetweenTheSteps) {
   for (const char* const point :
        {"DisableFeaturesCommand::Convert:Opened", "FeatureRemoval::Run:Done",
         "DisableFeaturesCommand::Convert:BeforeClose",
-        "DisableFeaturesCommand::Run:BeforeReplace"}) {
+        "DisableFeaturesCommand::ReplaceOptionsFile:BeforeReplace"}) {
     SCOPED_TRACE(point);
     std::vector<Options> options = AllFeatures();
     options[0].prefix_extractor = std::make_shared<OwnPrefix>();

@@ -50,7 +50,7 @@ bool LdbGivenPaths::Take(FileSystem* fs,
 }
 
 Status LdbGivenPaths::CheckWals(bool has_records) const {
-  if (families_without_files_.empty() || !has_records) {
+  if (!NeedsEmptyWals() || !has_records) {
     return Status::OK();
   }
   std::string names;

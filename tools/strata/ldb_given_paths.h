@@ -49,6 +49,8 @@ class LdbGivenPaths {
             const std::vector<DbPath>& db_paths,
             ColumnFamilyDescriptor* family);
 
+  // Returns true if CheckWals() can fail.
+  bool NeedsEmptyWals() const { return !families_without_files_.empty(); }
   // Returns an error that names the column families without files if there are
   // some that were given paths, and WALs may have data (invariant 2).
   // has_records: whether a WAL has a record of any family.

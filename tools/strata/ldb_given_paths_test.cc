@@ -93,6 +93,7 @@ TEST_F(LdbGivenPathsTest, FamiliesWithoutFiles) {
   EXPECT_FALSE(Take(1, 0));
   EXPECT_EQ(PathOf(0), "");
   EXPECT_EQ(PathOf(1), "/own");
+  EXPECT_TRUE(paths_.NeedsEmptyWals());
   ASSERT_OK(paths_.CheckWals(/*has_records=*/false));
   const Status s = paths_.CheckWals(/*has_records=*/true);
   EXPECT_TRUE(s.IsInvalidArgument());
