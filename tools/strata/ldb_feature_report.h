@@ -21,8 +21,8 @@ namespace ROCKSDB_NAMESPACE {
 
 class FileSystem;
 
-// What `ldb disable_features` says: what it has found, what it is going to do,
-// what remains, and what the application has to do from then on.
+// The lines that `ldb disable_features` prints: what it has found, what it is
+// going to do, what remains, and what the application has to do from then on.
 //
 // Not thread-safe.
 class LdbFeatureReport {

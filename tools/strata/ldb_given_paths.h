@@ -20,13 +20,13 @@ namespace ROCKSDB_NAMESPACE {
 class FileSystem;
 class LdbPathFlags;
 
-// Whose paths those of --cf_paths are, in a command about all column families
-// of a database without a layout: the OPTIONS file does not tell
-// (LdbPathFlags::GiveToAll()), so the files decide.
+// Decides whose paths those of --cf_paths are in a command about all column
+// families, if no family has a layout: the OPTIONS file does not tell
+// (LdbPathFlags::GiveToAll()), but the files do.
 //
 // Invariants:
-// 1. A column family has the given paths only if it has files, and unless all
-//    of them are on its former paths and not on the given ones.
+// 1. A column family has the given paths only if it has files. It keeps its
+//    former paths if all files are on those, and not all on the given ones.
 // 2. A column family without files may be on either. If WALs can have data of
 //    it, the database must not be opened: that data would go to SST files on
 //    the former paths, and its program may look for them on the others.
