@@ -254,22 +254,47 @@ Status ConfigApplier::Matches(const ConfigFile::Section& section, Kind kind,
   return s;
 }
 
+Status ConfigApplier::ErrorOf(const ConfigFile::Line& line,
+                              const Status& s) const {
+  return file_->Error(line.number, line.name + "=" + line.value, s);
+}
+
 template <typename T>
 Status ConfigApplier::ApplyLine(const ConfigFile::Line& line, T* options) {
   T after;
   Status s = SetOption(config_, line, *options, &after);
   if (s.ok()) {
-    s = KeepProgramObjects(*options, &after);
-  }
-  if (s.ok() && !config_.ignore_unsupported_options) {
-    s = CheckKeepsData(*options, after);
+    s = CheckIsComplete(after);
   }
   if (!s.ok()) {
-    return file_->Error(line.number, line.name + "=" + line.value, s);
+    return ErrorOf(line, s);
   }
   ShareCaches(line.number, *options, &after);
   *options = std::move(after);
   return s;
+}
+
+template <typename T>
+Status ConfigApplier::ApplyRules(const T& given, const LastLines& lines,
+                                 T* after) const {
+  std::string option;
+  Status s = KeepProgramObjects(given, after, &option);
+  if (s.ok() && !config_.ignore_unsupported_options) {
+    s = CheckKeepsData(given, *after, &option);
+  }
+  if (s.ok()) {
+    return s;
+  }
+  const auto found = lines.find(option);
+  if (found != lines.end()) {
+    return ErrorOf(*found->second, s);
+  }
+  // The name in the line is another one for the option.
+  const ConfigFile::Line* last = lines.begin()->second;
+  for (const auto& [name, line] : lines) {
+    last = line->number > last->number ? line : last;
+  }
+  return ErrorOf(*last, s);
 }
 
 template <typename T>
@@ -278,6 +303,7 @@ Status ConfigApplier::ApplySections(Kind kind, const std::string* family,
                                     std::vector<ConfigChange>* changes) {
   std::vector<ConfigChange> result;
   T changed = *options;
+  LastLines lines;
   OptionTexts before;
   for (const ConfigFile::Section& section : file_->sections()) {
     bool matches = false;
@@ -288,10 +314,11 @@ Status ConfigApplier::ApplySections(Kind kind, const std::string* family,
     if (!matches) {
       continue;
     }
-    if (before.empty()) {
-      before = TextsOf(changed);
-    }
     for (const ConfigFile::Line& line : section.lines) {
+      if (lines.empty()) {
+        before = TextsOf(changed);
+      }
+      lines[line.name] = &line;
       s = ApplyLine(line, &changed);
       if (!s.ok()) {
         return s;
@@ -301,11 +328,15 @@ Status ConfigApplier::ApplySections(Kind kind, const std::string* family,
       before = std::move(after);
     }
   }
-  if (!before.empty()) {
-    *options = std::move(changed);
+  if (lines.empty()) {
+    return Status::OK();
   }
-  changes->insert(changes->end(), result.begin(), result.end());
-  return Status::OK();
+  const Status s = ApplyRules(*options, lines, &changed);
+  if (s.ok()) {
+    *options = std::move(changed);
+    changes->insert(changes->end(), result.begin(), result.end());
+  }
+  return s;
 }
 
 Status ConfigApplier::Apply(DBOptions* options,

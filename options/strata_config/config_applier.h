@@ -45,6 +45,8 @@ struct ConfigChange {
 // 1. The lines of all sections that match are applied one after the other, in
 //    their order in the file, by RocksDB's parser of option strings. So each
 //    has the effect that it would have in a program, and a later line wins.
+//    The rules (config_rules.h) compare the options of the program with the
+//    result of all lines; the last line of an option is to blame for it.
 // 2. Applied a second time, to their results, the lines change nothing.
 // 3. On failure the options are unchanged. The error is InvalidArgument that
 //    names the file and the line.
@@ -96,6 +98,14 @@ class ConfigApplier {
                        std::vector<ConfigChange>* changes);
   template <typename T>
   Status ApplyLine(const ConfigFile::Line& line, T* options);
+  // Option -> the last line that was applied to it.
+  using LastLines = std::map<std::string, const ConfigFile::Line*>;
+  // Applies the rules to *after, the result of the lines. given: of the
+  // program.
+  // REQUIRES: !lines.empty()
+  template <typename T>
+  Status ApplyRules(const T& given, const LastLines& lines, T* after) const;
+  Status ErrorOf(const ConfigFile::Line& line, const Status& s) const;
   template <typename T>
   Status SetOption(const ConfigOptions& config, const ConfigFile::Line& line,
                    const T& before, T* after) const;

@@ -349,6 +349,38 @@ TEST_F(ConfigApplierTest, ObjectsOfTheProgramStay) {
                     {"compression_manager would replace"});
 }
 
+// Only the last line of an option counts, so that one section can be for all
+// databases, and a later one for some of them.
+TEST_F(ConfigApplierTest, LaterLinesWinForObjects) {
+  Use("[CFOptions \"*\" \"*\"]\n"
+      "merge_operator = uint64add\n"
+      "compaction_style = kCompactionStyleFIFO\n"
+      "[CFOptions \"/data/db\" \"*\"]\n"
+      "merge_operator = stringappend\n"
+      "compaction_style = kCompactionStyleUniversal\n"
+      "[DBOptions \"*\"]\nfile_checksum_gen_factory = nullptr\n"
+      "[DBOptions \"/data/*\"]\n"
+      "file_checksum_gen_factory = FileChecksumGenCrc32cFactory\n");
+  db_.file_checksum_gen_factory = GetFileChecksumGenCrc32cFactory();
+  const std::shared_ptr<FileChecksumGenFactory> given =
+      db_.file_checksum_gen_factory;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_OK(applier_->Apply("default", &family_, &changes_)) << i;
+    ASSERT_TRUE(family_.merge_operator != nullptr);
+    EXPECT_TRUE(Has(family_.merge_operator->Name(), "StringAppend"));
+    EXPECT_EQ(kCompactionStyleUniversal, family_.compaction_style);
+    ASSERT_OK(applier_->Apply(&db_, &changes_)) << i;
+    EXPECT_EQ(given, db_.file_checksum_gen_factory);
+  }
+  // The last line that names the object is to blame.
+  family_.merge_operator = MergeOperators::CreateUInt64AddOperator();
+  ExpectFamilyError(
+      "merge_operator = max\nmin_blob_size = 1\n"
+      "[CFOptions \"*\" \"d*\"]\nmerge_operator = stringappend\n"
+      "blob_file_size = 1m\n",
+      {"/c.ini:5: merge_operator=stringappend: ", "would replace"});
+}
+
 TEST_F(ConfigApplierTest, DataIsKept) {
   const std::string line = "compaction_style = kCompactionStyleFIFO";
   ExpectFamilyError(line, {"/c.ini:2: compaction_style", "FIFO"});

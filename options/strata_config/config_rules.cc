@@ -75,58 +75,61 @@ Status Replaced(const std::string& name, const std::string& text) {
 
 // T: a pointer to a Customizable.
 template <typename T>
-Status Keep(const std::string& name, const T& before, T* after) {
-  if (before == nullptr || *after == before) {
+Status Keep(const char* name, const T& given, T* after, std::string* option) {
+  *option = name;
+  if (given == nullptr || *after == given) {
     return Status::OK();
   }
-  const std::string text = TextOf(&*before);
+  const std::string text = TextOf(&*given);
   if (*after == nullptr || TextOf(&**after) != text) {
     return Replaced(name, text);
   }
-  *after = before;
+  *after = given;
   return Status::OK();
 }
 
 // T: a shared pointer to a Customizable.
 template <typename T>
-Status KeepAll(const std::string& name, const std::vector<T>& before,
-               std::vector<T>* after) {
-  if (before.empty() || *after == before) {
+Status KeepAll(const char* name, const std::vector<T>& given,
+               std::vector<T>* after, std::string* option) {
+  *option = name;
+  if (given.empty() || *after == given) {
     return Status::OK();
   }
-  bool are_equal = after->size() == before.size();
-  for (size_t i = 0; are_equal && i < before.size(); ++i) {
-    const std::string text = TextOf(before[i].get());
+  bool are_equal = after->size() == given.size();
+  for (size_t i = 0; are_equal && i < given.size(); ++i) {
+    const std::string text = TextOf(given[i].get());
     // An object without a name is not equal to any other.
     are_equal = !text.empty() && TextOf((*after)[i].get()) == text;
   }
   if (!are_equal) {
     return Replaced(name, "");
   }
-  *after = before;
+  *after = given;
   return Status::OK();
 }
 
 // A filter takes precedence over a factory, so a line must not add one of them
 // if the program has brought the other.
-Status KeepCompactionFilter(const ColumnFamilyOptions& before,
-                            ColumnFamilyOptions* after) {
-  Status s = Keep("compaction_filter", before.compaction_filter,
-                  &after->compaction_filter);
+Status KeepCompactionFilter(const ColumnFamilyOptions& given,
+                            ColumnFamilyOptions* after, std::string* option) {
+  Status s = Keep("compaction_filter", given.compaction_filter,
+                  &after->compaction_filter, option);
   if (s.ok()) {
-    s = Keep("compaction_filter_factory", before.compaction_filter_factory,
-             &after->compaction_filter_factory);
+    s = Keep("compaction_filter_factory", given.compaction_filter_factory,
+             &after->compaction_filter_factory, option);
   }
-  if (s.ok() && before.compaction_filter_factory != nullptr &&
-      before.compaction_filter == nullptr &&
+  if (s.ok() && given.compaction_filter_factory != nullptr &&
+      given.compaction_filter == nullptr &&
       after->compaction_filter != nullptr) {
-    s = Replaced("compaction_filter",
-                 TextOf(before.compaction_filter_factory.get()));
+    *option = "compaction_filter";
+    s = Replaced(*option, TextOf(given.compaction_filter_factory.get()));
   }
-  if (s.ok() && before.compaction_filter != nullptr &&
-      before.compaction_filter_factory == nullptr &&
+  if (s.ok() && given.compaction_filter != nullptr &&
+      given.compaction_filter_factory == nullptr &&
       after->compaction_filter_factory != nullptr) {
-    s = Replaced("compaction_filter_factory", TextOf(before.compaction_filter));
+    *option = "compaction_filter_factory";
+    s = Replaced(*option, TextOf(given.compaction_filter));
   }
   return s;
 }
@@ -152,63 +155,73 @@ Status CheckConfigOption(const std::string& name, const std::string& value) {
                                               : Status::OK();
 }
 
-Status KeepProgramObjects(const DBOptions& before, DBOptions* after) {
-  Status s = Keep("statistics", before.statistics, &after->statistics);
+Status CheckIsComplete(const DBOptions& /*options*/) { return Status::OK(); }
+
+Status CheckIsComplete(const ColumnFamilyOptions& options) {
+  return options.comparator != nullptr && options.table_factory != nullptr &&
+                 options.memtable_factory != nullptr
+             ? Status::OK()
+             : Status::InvalidArgument(
+                   "a column family needs a comparator, a table_factory and a "
+                   "memtable_factory");
+}
+
+Status KeepProgramObjects(const DBOptions& given, DBOptions* after,
+                          std::string* option) {
+  Status s = Keep("statistics", given.statistics, &after->statistics, option);
   if (s.ok()) {
-    s = Keep("wal_filter", before.wal_filter, &after->wal_filter);
+    s = Keep("wal_filter", given.wal_filter, &after->wal_filter, option);
   }
   if (s.ok()) {
-    s = KeepAll("listeners", before.listeners, &after->listeners);
+    s = KeepAll("listeners", given.listeners, &after->listeners, option);
   }
   if (s.ok()) {
-    s = Keep("file_checksum_gen_factory", before.file_checksum_gen_factory,
-             &after->file_checksum_gen_factory);
+    s = Keep("file_checksum_gen_factory", given.file_checksum_gen_factory,
+             &after->file_checksum_gen_factory, option);
   }
   return s;
 }
 
-Status KeepProgramObjects(const ColumnFamilyOptions& before,
-                          ColumnFamilyOptions* after) {
-  Status s = Keep("comparator", before.comparator, &after->comparator);
+Status KeepProgramObjects(const ColumnFamilyOptions& given,
+                          ColumnFamilyOptions* after, std::string* option) {
+  Status s = Keep("comparator", given.comparator, &after->comparator, option);
   if (s.ok()) {
-    s = Keep("merge_operator", before.merge_operator, &after->merge_operator);
+    s = Keep("merge_operator", given.merge_operator, &after->merge_operator,
+             option);
   }
   if (s.ok()) {
-    s = KeepCompactionFilter(before, after);
+    s = KeepCompactionFilter(given, after, option);
   }
   if (s.ok()) {
-    s = Keep("prefix_extractor", before.prefix_extractor,
-             &after->prefix_extractor);
+    s = Keep("prefix_extractor", given.prefix_extractor,
+             &after->prefix_extractor, option);
   }
   if (s.ok()) {
-    s = Keep("sst_partitioner_factory", before.sst_partitioner_factory,
-             &after->sst_partitioner_factory);
+    s = Keep("sst_partitioner_factory", given.sst_partitioner_factory,
+             &after->sst_partitioner_factory, option);
   }
   if (s.ok()) {
-    s = Keep("compression_manager", before.compression_manager,
-             &after->compression_manager);
+    s = Keep("compression_manager", given.compression_manager,
+             &after->compression_manager, option);
   }
   if (s.ok()) {
     s = KeepAll("table_properties_collectors",
-                before.table_properties_collector_factories,
-                &after->table_properties_collector_factories);
-  }
-  if (s.ok() &&
-      (after->table_factory == nullptr || after->memtable_factory == nullptr)) {
-    s = Status::InvalidArgument(
-        "a column family needs a table_factory and a memtable_factory");
+                given.table_properties_collector_factories,
+                &after->table_properties_collector_factories, option);
   }
   return s;
 }
 
-Status CheckKeepsData(const DBOptions& /*before*/, const DBOptions& /*after*/) {
+Status CheckKeepsData(const DBOptions& /*given*/, const DBOptions& /*after*/,
+                      std::string* /*option*/) {
   return Status::OK();
 }
 
-Status CheckKeepsData(const ColumnFamilyOptions& before,
-                      const ColumnFamilyOptions& after) {
+Status CheckKeepsData(const ColumnFamilyOptions& given,
+                      const ColumnFamilyOptions& after, std::string* option) {
+  *option = "compaction_style";
   if (after.compaction_style != kCompactionStyleFIFO ||
-      before.compaction_style == kCompactionStyleFIFO) {
+      given.compaction_style == kCompactionStyleFIFO) {
     return Status::OK();
   }
   return Status::InvalidArgument(

@@ -26,19 +26,30 @@ namespace ROCKSDB_NAMESPACE {
 // this option, or not to this value.
 Status CheckConfigOption(const std::string& name, const std::string& value);
 
-// Compares the options before and after a line. Returns InvalidArgument if an
-// object of the program was replaced by another one, or if one that a database
-// needs is missing. Otherwise gives *after the program's objects back where the
-// line has made equal ones.
-Status KeepProgramObjects(const DBOptions& before, DBOptions* after);
-Status KeepProgramObjects(const ColumnFamilyOptions& before,
-                          ColumnFamilyOptions* after);
+// Returns InvalidArgument if options after a line lack an object that a
+// database needs.
+Status CheckIsComplete(const DBOptions& options);
+Status CheckIsComplete(const ColumnFamilyOptions& options);
 
-// Compares the options before and after a line. Returns InvalidArgument if the
-// database would delete data by the new ones that it keeps by the old ones:
-// with FIFO compaction in place of another style.
-Status CheckKeepsData(const DBOptions& before, const DBOptions& after);
-Status CheckKeepsData(const ColumnFamilyOptions& before,
-                      const ColumnFamilyOptions& after);
+// The following compare the options that the program has given with those after
+// all lines. What lies between does not matter, as a later line wins. If the
+// result is an error, *option is the option that it is about, and the message
+// lacks the place of the line.
+
+// Returns InvalidArgument if an object of the program was replaced by another
+// one. Otherwise gives *after the program's objects back where lines have made
+// equal ones.
+Status KeepProgramObjects(const DBOptions& given, DBOptions* after,
+                          std::string* option);
+Status KeepProgramObjects(const ColumnFamilyOptions& given,
+                          ColumnFamilyOptions* after, std::string* option);
+
+// Returns InvalidArgument if the database would delete data by the new options
+// that it keeps by the given ones: with FIFO compaction in place of another
+// style.
+Status CheckKeepsData(const DBOptions& given, const DBOptions& after,
+                      std::string* option);
+Status CheckKeepsData(const ColumnFamilyOptions& given,
+                      const ColumnFamilyOptions& after, std::string* option);
 
 }  // namespace ROCKSDB_NAMESPACE
