@@ -139,6 +139,25 @@ void AddChanges(const ConfigFile::Line& line, const std::string* family,
   changes->push_back(change);
 }
 
+// Makes the changes of the option one, by the last line that has changed it:
+// the program has kept its value.
+void SetKept(const std::string& option, const std::string& value,
+             std::vector<ConfigChange>* changes) {
+  std::vector<ConfigChange> result;
+  bool is_last = true;
+  for (auto change = changes->rbegin(); change != changes->rend(); ++change) {
+    if (change->option != option) {
+      result.push_back(*change);
+    } else if (is_last) {
+      is_last = false;
+      result.push_back(*change);
+      result.back().is_kept = true;
+      result.back().from = result.back().to = value;
+    }
+  }
+  changes->assign(result.rbegin(), result.rend());
+}
+
 // Returns nullptr for a table factory of another kind.
 const BlockBasedTableOptions* BlockOptions(const TableFactory* factory) {
   return factory == nullptr ||
@@ -162,7 +181,9 @@ std::string ConfigChange::ToString(const ConfigFile& file) const {
   };
   std::string result = is_db ? "" : "[" + family + "] ";
   result += option;
-  if (has_effect()) {
+  if (is_kept) {
+    result += " stays " + text(to) + ", as the program needs it";
+  } else if (has_effect()) {
     result += ": " + text(from) + " -> " + text(to);
   } else if (!to.empty()) {
     result += " is " + to + " already";
@@ -276,13 +297,19 @@ Status ConfigApplier::ApplyLine(const ConfigFile::Line& line, T* options) {
 
 template <typename T>
 Status ConfigApplier::ApplyRules(const T& given, const LastLines& lines,
-                                 T* after) const {
+                                 T* after,
+                                 std::vector<ConfigChange>* changes) const {
   std::string option;
   Status s = KeepProgramObjects(given, after, &option);
   if (s.ok() && !config_.ignore_unsupported_options) {
     s = CheckKeepsData(given, *after, &option);
   }
   if (s.ok()) {
+    std::vector<std::string> kept;
+    KeepProgramValues(given, after, &kept);
+    for (const std::string& name : kept) {
+      SetKept(name, TextsOf(*after)[name], changes);
+    }
     return s;
   }
   const auto found = lines.find(option);
@@ -331,7 +358,7 @@ Status ConfigApplier::ApplySections(Kind kind, const std::string* family,
   if (lines.empty()) {
     return Status::OK();
   }
-  const Status s = ApplyRules(*options, lines, &changed);
+  const Status s = ApplyRules(*options, lines, &changed, &result);
   if (s.ok()) {
     *options = std::move(changed);
     changes->insert(changes->end(), result.begin(), result.end());

@@ -33,6 +33,8 @@ struct ConfigChange {
   std::string option;
   std::string from;
   std::string to;
+  // The program needs the value, so it has stayed (KeepProgramValues()).
+  bool is_kept = false;
 
   bool has_effect() const { return from != to; }
   // "[default] min_blob_size: 0 -> 256 (/etc/strata.ini:12)"
@@ -101,10 +103,11 @@ class ConfigApplier {
   // Option -> the last line that was applied to it.
   using LastLines = std::map<std::string, const ConfigFile::Line*>;
   // Applies the rules to *after, the result of the lines. given: of the
-  // program.
+  // program. changes: of the lines, receives which values were kept.
   // REQUIRES: !lines.empty()
   template <typename T>
-  Status ApplyRules(const T& given, const LastLines& lines, T* after) const;
+  Status ApplyRules(const T& given, const LastLines& lines, T* after,
+                    std::vector<ConfigChange>* changes) const;
   Status ErrorOf(const ConfigFile::Line& line, const Status& s) const;
   template <typename T>
   Status SetOption(const ConfigOptions& config, const ConfigFile::Line& line,

@@ -381,6 +381,54 @@ TEST_F(ConfigApplierTest, LaterLinesWinForObjects) {
       {"/c.ini:5: merge_operator=stringappend: ", "would replace"});
 }
 
+// PrepareWrap() of a transaction database sets them before the open.
+TEST_F(ConfigApplierTest, ValuesThatTransactionsNeedStay) {
+  Use("[DBOptions \"*\"]\nallow_2pc = true\nmax_open_files = 100\n"
+      "[DBOptions \"/data/*\"]\nallow_2pc = false\n"
+      "[CFOptions \"*\" \"*\"]\n"
+      "disable_auto_compactions = false\n"
+      "min_blob_size = 1\n"
+      "max_write_buffer_size_to_maintain = 0\n");
+  db_.allow_2pc = true;
+  family_.disable_auto_compactions = true;
+  family_.max_write_buffer_size_to_maintain = -1;
+  for (int i = 0; i < 2; ++i) {
+    changes_.clear();
+    ASSERT_OK(applier_->Apply(&db_, &changes_));
+    EXPECT_TRUE(db_.allow_2pc);
+    EXPECT_EQ(100, db_.max_open_files);
+    ASSERT_EQ(2U, changes_.size());
+    EXPECT_EQ("allow_2pc stays true, as the program needs it (/c.ini:5)",
+              Texts()[1]);
+    changes_.clear();
+    ASSERT_OK(applier_->Apply("default", &family_, &changes_));
+    EXPECT_TRUE(family_.disable_auto_compactions);
+    EXPECT_EQ(-1, family_.max_write_buffer_size_to_maintain);
+    EXPECT_EQ(1U, family_.min_blob_size);
+    ASSERT_EQ(3U, changes_.size());
+    EXPECT_EQ(
+        "[default] disable_auto_compactions stays true, as the program needs "
+        "it (/c.ini:7)",
+        Texts()[0]);
+    EXPECT_EQ(
+        "[default] max_write_buffer_size_to_maintain stays -1, as the program "
+        "needs it (/c.ini:9)",
+        Texts()[2]);
+  }
+  // What the program has not set can be set.
+  db_ = DBOptions();
+  family_ = ColumnFamilyOptions();
+  Use("[DBOptions \"*\"]\nallow_2pc = true\n"
+      "[CFOptions \"*\" \"*\"]\n"
+      "disable_auto_compactions = true\n"
+      "max_write_buffer_size_to_maintain = 7\n");
+  ASSERT_OK(applier_->Apply(&db_, &changes_));
+  EXPECT_TRUE(db_.allow_2pc);
+  ASSERT_OK(applier_->Apply("default", &family_, &changes_));
+  EXPECT_TRUE(family_.disable_auto_compactions);
+  EXPECT_EQ(7, family_.max_write_buffer_size_to_maintain);
+}
+
 TEST_F(ConfigApplierTest, DataIsKept) {
   const std::string line = "compaction_style = kCompactionStyleFIFO";
   ExpectFamilyError(line, {"/c.ini:2: compaction_style", "FIFO"});

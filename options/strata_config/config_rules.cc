@@ -134,6 +134,16 @@ Status KeepCompactionFilter(const ColumnFamilyOptions& given,
   return s;
 }
 
+// Sets *after to the value that the program needs.
+template <typename T>
+void KeepValue(const char* name, const T& needed, T* after,
+               std::vector<std::string>* kept) {
+  if (*after != needed) {
+    *after = needed;
+    kept->emplace_back(name);
+  }
+}
+
 }  // namespace
 
 Status CheckConfigOption(const std::string& name, const std::string& value) {
@@ -210,6 +220,29 @@ Status KeepProgramObjects(const ColumnFamilyOptions& given,
                 &after->table_properties_collector_factories, option);
   }
   return s;
+}
+
+void KeepProgramValues(const DBOptions& given, DBOptions* after,
+                       std::vector<std::string>* kept) {
+  if (given.allow_2pc) {
+    KeepValue("allow_2pc", true, &after->allow_2pc, kept);
+  }
+}
+
+void KeepProgramValues(const ColumnFamilyOptions& given,
+                       ColumnFamilyOptions* after,
+                       std::vector<std::string>* kept) {
+  // A pause: the program allows compactions after the open.
+  if (given.disable_auto_compactions) {
+    KeepValue("disable_auto_compactions", true,
+              &after->disable_auto_compactions, kept);
+  }
+  // The history by which transactions find conflicts. 0 is the default.
+  if (given.max_write_buffer_size_to_maintain != 0) {
+    KeepValue("max_write_buffer_size_to_maintain",
+              given.max_write_buffer_size_to_maintain,
+              &after->max_write_buffer_size_to_maintain, kept);
+  }
 }
 
 Status CheckKeepsData(const DBOptions& /*given*/, const DBOptions& /*after*/,

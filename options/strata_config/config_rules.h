@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "rocksdb/options.h"
 #include "rocksdb/rocksdb_namespace.h"
@@ -19,7 +20,7 @@ namespace ROCKSDB_NAMESPACE {
 //    that open is refused: no option is allowed by which it would lose data.
 // 2. What the program has brought as code and relies on, stays: its comparator,
 //    merge operator, compaction filter, listeners and so on. So keys and values
-//    keep their meaning.
+//    keep their meaning. Values that transactions need stay, too.
 // 3. No object is changed that the program may share with other databases.
 
 // Returns InvalidArgument, without the place of the line, if no line may set
@@ -43,6 +44,15 @@ Status KeepProgramObjects(const DBOptions& given, DBOptions* after,
                           std::string* option);
 Status KeepProgramObjects(const ColumnFamilyOptions& given,
                           ColumnFamilyOptions* after, std::string* option);
+
+// Gives *after values of the program back that lines have changed and that its
+// code relies on: TransactionDB::PrepareWrap(), for example, sets them before
+// the file is applied. Adds the names of these options to *kept.
+void KeepProgramValues(const DBOptions& given, DBOptions* after,
+                       std::vector<std::string>* kept);
+void KeepProgramValues(const ColumnFamilyOptions& given,
+                       ColumnFamilyOptions* after,
+                       std::vector<std::string>* kept);
 
 // Returns InvalidArgument if the database would delete data by the new options
 // that it keeps by the given ones: with FIFO compaction in place of another

@@ -422,6 +422,51 @@ TEST_F(OptionsConfigTest, TransactionsKeepWhatTheyNeed) {
   delete optimistic_db;
 }
 
+// A program that opens the database itself prepares its options before the file
+// is applied.
+TEST_F(OptionsConfigTest, PreparedTransactionsKeepWhatTheyNeed) {
+  Configure("[DBOptions \"*\"]\nallow_2pc = false\n" + Family() +
+            "disable_auto_compactions = false\n"
+            "max_write_buffer_size_to_maintain = 0\n");
+  DBOptions db_options(options_);
+  std::vector<ColumnFamilyDescriptor> families = {
+      {kDefaultColumnFamilyName, options_}};
+  std::vector<size_t> compaction_enabled;
+  TransactionDB::PrepareWrap(&db_options, &families, &compaction_enabled);
+  std::vector<ColumnFamilyHandle*> handles;
+  ASSERT_OK(DB::Open(db_options, name_, families, &handles, &db_));
+  EXPECT_TRUE(
+      LogHas("STRATA_CONFIG: allow_2pc stays true, as the program "
+             "needs it (" +
+             file_ + ":2)"));
+  EXPECT_TRUE(db_->GetOptions().disable_auto_compactions);
+  EXPECT_EQ(-1, db_->GetOptions().max_write_buffer_size_to_maintain);
+  TransactionDB* transaction_db = nullptr;
+  ASSERT_OK(TransactionDB::WrapDB(db_.release(), TransactionDBOptions(),
+                                  compaction_enabled, handles,
+                                  &transaction_db));
+  EXPECT_TRUE(transaction_db->GetDBOptions().allow_2pc);
+  EXPECT_FALSE(transaction_db->GetOptions().disable_auto_compactions);
+  std::unique_ptr<Transaction> transaction(
+      transaction_db->BeginTransaction(WriteOptions()));
+  ASSERT_OK(transaction->Put("k", "v"));
+  ASSERT_OK(transaction->SetName("x"));
+  ASSERT_OK(transaction->Prepare());
+  ASSERT_OK(transaction->Commit());
+  transaction.reset();
+  for (ColumnFamilyHandle* handle : handles) {
+    ASSERT_OK(transaction_db->DestroyColumnFamilyHandle(handle));
+  }
+  delete transaction_db;
+
+  OptimisticTransactionDB* optimistic_db = nullptr;
+  // A DB without 2PC does not recover a WAL with prepared transactions.
+  ASSERT_OK(DestroyDB(name_, options_));
+  ASSERT_OK(OptimisticTransactionDB::Open(options_, name_, &optimistic_db));
+  EXPECT_EQ(-1, optimistic_db->GetOptions().max_write_buffer_size_to_maintain);
+  delete optimistic_db;
+}
+
 TEST_F(OptionsConfigTest, ExpiryKeepsItsObjects) {
   options_.merge_operator = MergeOperators::CreateStringAppendOperator();
   Configure(Family() + "min_blob_size = 7\n");
