@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@
 #include "rocksdb/sst_partitioner.h"
 #include "rocksdb/statistics.h"
 #include "rocksdb/table.h"
+#include "rocksdb/utilities/object_registry.h"
 #include "test_util/testharness.h"
 #include "test_util/testutil.h"
 #include "utilities/merge_operators.h"
@@ -440,6 +442,106 @@ TEST_F(ConfigApplierTest, DataIsKept) {
   EXPECT_EQ(kCompactionStyleFIFO, family_.compaction_style);
   Use("[CFOptions \"*\" \"*\"]\n" + line);
   ASSERT_OK(applier_->Apply("default", &family_, &changes_));
+}
+
+TEST_F(ConfigApplierTest, DataOfFIFOCompactionIsKept) {
+  // No other style looks at the limits.
+  Use("[CFOptions \"*\" \"*\"]\n"
+      "compaction_options_fifo = {max_table_files_size=1}\nttl = 1\n");
+  ASSERT_OK(applier_->Apply("default", &family_, &changes_));
+  family_ = ColumnFamilyOptions();
+  family_.compaction_style = kCompactionStyleFIFO;
+  family_.compaction_options_fifo.max_table_files_size = 1000;
+  ExpectFamilyError("compaction_options_fifo = {max_table_files_size=999}",
+                    {"/c.ini:2: compaction_options_fifo=", "delete"});
+  ExpectFamilyError("compaction_options_fifo = 999",
+                    {"/c.ini:2: compaction_options_fifo=", "delete"});
+  ExpectFamilyError("compaction_options_fifo = {max_data_files_size=9000}",
+                    {"/c.ini:2: compaction_options_fifo=", "delete"});
+  // The default is 30 days.
+  ExpectFamilyError("ttl = 2591999", {"/c.ini:2: ttl=", "delete"});
+  Use("[CFOptions \"*\" \"*\"]\nttl = 0\n"
+      "compaction_options_fifo = {max_table_files_size=1001;"
+      "allow_compaction=true}\n");
+  ASSERT_OK(applier_->Apply("default", &family_, &changes_));
+  EXPECT_EQ(1001U, family_.compaction_options_fifo.max_table_files_size);
+  EXPECT_EQ(0U, family_.ttl);
+  ExpectFamilyError("ttl = 9999999999", {"/c.ini:2: ttl=", "delete"});
+  family_.ttl = 10;
+  Use("[CFOptions \"*\" \"*\"]\nttl = 11\n");
+  ASSERT_OK(applier_->Apply("default", &family_, &changes_));
+  EXPECT_EQ(11U, family_.ttl);
+  family_.compaction_options_fifo.max_data_files_size = 5000;
+  ExpectFamilyError("compaction_options_fifo = {max_data_files_size=4999}",
+                    {"/c.ini:2: compaction_options_fifo=", "delete"});
+  ExpectFamilyError("compaction_options_fifo = {max_data_files_size=0}",
+                    {"/c.ini:2: compaction_options_fifo=", "delete"});
+}
+
+// Values by which a database would lose writes are the choice of the program.
+TEST_F(ConfigApplierTest, WritesAreKept) {
+  const auto refused = [this](const std::string& line) {
+    Use("[DBOptions \"*\"]\n" + line);
+    const OptionTexts before = TextsOf(db_);
+    ExpectError(applier_->Apply(&db_, &changes_),
+                {"/c.ini:2: " + line, "only the program can choose"});
+    EXPECT_TRUE(before == TextsOf(db_)) << line;
+  };
+  db_.atomic_flush = true;
+  db_.allow_2pc = true;
+  for (const char* line :
+       {"avoid_flush_during_shutdown=true", "manual_wal_flush=true",
+        "wal_recovery_mode=kSkipAnyCorruptedRecords",
+        "wal_recovery_mode=kTolerateCorruptedTailRecords",
+        "paranoid_checks=false", "atomic_flush=false",
+        "unordered_write=true"}) {
+    refused(line);
+  }
+  db_.wal_recovery_mode = WALRecoveryMode::kAbsoluteConsistency;
+  refused("wal_recovery_mode=kPointInTimeRecovery");
+  db_.wal_recovery_mode = WALRecoveryMode::kPointInTimeRecovery;
+  Use("[DBOptions \"*\"]\nwal_recovery_mode=kAbsoluteConsistency\n"
+      "atomic_flush=true\nmanual_wal_flush=false\n");
+  ASSERT_OK(applier_->Apply(&db_, &changes_));
+  EXPECT_EQ(WALRecoveryMode::kAbsoluteConsistency, db_.wal_recovery_mode);
+  // Lines may name what the program has chosen.
+  db_ = DBOptions();
+  db_.avoid_flush_during_shutdown = true;
+  db_.manual_wal_flush = true;
+  db_.wal_recovery_mode = WALRecoveryMode::kSkipAnyCorruptedRecords;
+  db_.paranoid_checks = false;
+  Use("[DBOptions \"*\"]\navoid_flush_during_shutdown=true\n"
+      "manual_wal_flush=true\nparanoid_checks=false\natomic_flush=false\n"
+      "wal_recovery_mode=kSkipAnyCorruptedRecords\nunordered_write=true\n");
+  ASSERT_OK(applier_->Apply(&db_, &changes_));
+  EXPECT_TRUE(db_.unordered_write);
+}
+
+TEST_F(ConfigApplierTest, DataIsNotHidden) {
+  static KeepAllFilter filter;
+  static std::once_flag is_registered;
+  std::call_once(is_registered, [] {
+    ObjectLibrary::Default()->AddFactory<CompactionFilter>(
+        filter.Name(),
+        [](const std::string& /*uri*/,
+           std::unique_ptr<CompactionFilter>* /*guard*/,
+           std::string* /*error*/) -> CompactionFilter* { return &filter; });
+  });
+  ExpectFamilyError("prefix_extractor = fixed:4",
+                    {"/c.ini:2: prefix_extractor=", "total_order_seek"});
+  ExpectFamilyError("compaction_filter = KeepAllFilter",
+                    {"/c.ini:2: compaction_filter=", "can delete"});
+  ExpectFamilyError("inplace_update_support = true",
+                    {"/c.ini:2: inplace_update_support=", "snapshots"});
+  family_.compaction_filter = &filter;
+  family_.prefix_extractor.reset(NewFixedPrefixTransform(4));
+  family_.inplace_update_support = true;
+  const std::shared_ptr<const SliceTransform> given = family_.prefix_extractor;
+  Use("[CFOptions \"*\" \"*\"]\nprefix_extractor = fixed:4\n"
+      "compaction_filter = KeepAllFilter\ninplace_update_support = true\n");
+  ASSERT_OK(applier_->Apply("default", &family_, &changes_));
+  EXPECT_EQ(given, family_.prefix_extractor);
+  EXPECT_EQ(&filter, family_.compaction_filter);
 }
 
 // An open gives it options that no line changes.

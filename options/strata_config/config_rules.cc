@@ -109,31 +109,6 @@ Status KeepAll(const char* name, const std::vector<T>& given,
   return Status::OK();
 }
 
-// A filter takes precedence over a factory, so a line must not add one of them
-// if the program has brought the other.
-Status KeepCompactionFilter(const ColumnFamilyOptions& given,
-                            ColumnFamilyOptions* after, std::string* option) {
-  Status s = Keep("compaction_filter", given.compaction_filter,
-                  &after->compaction_filter, option);
-  if (s.ok()) {
-    s = Keep("compaction_filter_factory", given.compaction_filter_factory,
-             &after->compaction_filter_factory, option);
-  }
-  if (s.ok() && given.compaction_filter_factory != nullptr &&
-      given.compaction_filter == nullptr &&
-      after->compaction_filter != nullptr) {
-    *option = "compaction_filter";
-    s = Replaced(*option, TextOf(given.compaction_filter_factory.get()));
-  }
-  if (s.ok() && given.compaction_filter != nullptr &&
-      given.compaction_filter_factory == nullptr &&
-      after->compaction_filter_factory != nullptr) {
-    *option = "compaction_filter_factory";
-    s = Replaced(*option, TextOf(given.compaction_filter));
-  }
-  return s;
-}
-
 // Sets *after to the value that the program needs.
 template <typename T>
 void KeepValue(const char* name, const T& needed, T* after,
@@ -142,6 +117,55 @@ void KeepValue(const char* name, const T& needed, T* after,
     *after = needed;
     kept->emplace_back(name);
   }
+}
+
+// What only the program may choose: lines have done it, and it is not what the
+// program has given.
+struct Choice {
+  const char* option;
+  bool is_made;
+  const char* reason;
+};
+
+Status CheckChoices(const std::vector<Choice>& choices, std::string* option) {
+  for (const Choice& choice : choices) {
+    if (choice.is_made) {
+      *option = choice.option;
+      return Status::InvalidArgument(
+          std::string(choice.reason) +
+          ". So only the program can choose this value");
+    }
+  }
+  return Status::OK();
+}
+
+// Returns the seconds after which FIFO compaction deletes data, as an open
+// would find them out.
+uint64_t LifetimeOf(const ColumnFamilyOptions& options) {
+  constexpr uint64_t kForever = std::numeric_limits<uint64_t>::max();
+  constexpr uint64_t kLetRocksDBChoose = kForever - 1;
+  if (options.ttl != kLetRocksDBChoose) {
+    return options.ttl == 0 ? kForever : options.ttl;
+  }
+  constexpr uint64_t kDays = 24 * 60 * 60;
+  return options.table_factory != nullptr &&
+                 options.table_factory->IsInstanceOf(
+                     TableFactory::kBlockBasedTableName())
+             ? 30 * kDays
+             : kForever;
+}
+
+// Returns true if FIFO compaction can delete data by the size limits of `after`
+// that it keeps by those of `given`.
+bool DeletesMore(const CompactionOptionsFIFO& given,
+                 const CompactionOptionsFIFO& after) {
+  // A limit for SST files alone is not comparable with one for all files.
+  const bool counts_blobs = given.max_data_files_size != 0;
+  if (counts_blobs != (after.max_data_files_size != 0)) {
+    return true;
+  }
+  return counts_blobs ? after.max_data_files_size < given.max_data_files_size
+                      : after.max_table_files_size < given.max_table_files_size;
 }
 
 }  // namespace
@@ -200,7 +224,12 @@ Status KeepProgramObjects(const ColumnFamilyOptions& given,
              option);
   }
   if (s.ok()) {
-    s = KeepCompactionFilter(given, after, option);
+    s = Keep("compaction_filter", given.compaction_filter,
+             &after->compaction_filter, option);
+  }
+  if (s.ok()) {
+    s = Keep("compaction_filter_factory", given.compaction_filter_factory,
+             &after->compaction_filter_factory, option);
   }
   if (s.ok()) {
     s = Keep("prefix_extractor", given.prefix_extractor,
@@ -245,21 +274,64 @@ void KeepProgramValues(const ColumnFamilyOptions& given,
   }
 }
 
-Status CheckKeepsData(const DBOptions& /*given*/, const DBOptions& /*after*/,
-                      std::string* /*option*/) {
-  return Status::OK();
+Status CheckKeepsData(const DBOptions& given, const DBOptions& after,
+                      std::string* option) {
+  return CheckChoices(
+      {{"avoid_flush_during_shutdown",
+        after.avoid_flush_during_shutdown && !given.avoid_flush_during_shutdown,
+        "a close would lose writes that are in no WAL (disableWAL)"},
+       {"manual_wal_flush", after.manual_wal_flush && !given.manual_wal_flush,
+        "a crash of the process would lose writes that the program has not "
+        "flushed by FlushWAL()"},
+       {"wal_recovery_mode",
+        after.wal_recovery_mode != given.wal_recovery_mode &&
+            after.wal_recovery_mode != WALRecoveryMode::kAbsoluteConsistency,
+        "a recovery could drop writes of a damaged WAL that it would not drop "
+        "otherwise"},
+       {"wal_filter",
+        after.wal_filter != nullptr && given.wal_filter == nullptr,
+        "a WAL filter can drop writes"},
+       {"paranoid_checks", !after.paranoid_checks && given.paranoid_checks,
+        "the database would go on after errors by which it loses data"},
+       {"atomic_flush", !after.atomic_flush && given.atomic_flush,
+        "a crash could leave writes without a WAL in one column family, and "
+        "lose those in another"},
+       {"unordered_write",
+        after.unordered_write && !given.unordered_write && given.allow_2pc,
+        "transactions with allow_2pc rely on the order of writes"}},
+      option);
 }
 
 Status CheckKeepsData(const ColumnFamilyOptions& given,
                       const ColumnFamilyOptions& after, std::string* option) {
-  *option = "compaction_style";
-  if (after.compaction_style != kCompactionStyleFIFO ||
-      given.compaction_style == kCompactionStyleFIFO) {
-    return Status::OK();
-  }
-  return Status::InvalidArgument(
-      "FIFO compaction deletes the oldest data, so it can only be chosen by "
-      "the program");
+  const bool has_fifo = given.compaction_style == kCompactionStyleFIFO;
+  const bool gets_fifo = after.compaction_style == kCompactionStyleFIFO;
+  return CheckChoices(
+      {{"compaction_style", gets_fifo && !has_fifo,
+        "FIFO compaction deletes the oldest data"},
+       {"compaction_options_fifo",
+        gets_fifo && DeletesMore(given.compaction_options_fifo,
+                                 after.compaction_options_fifo),
+        "FIFO compaction would delete data earlier, by another or a smaller "
+        "limit"},
+       {"ttl", gets_fifo && LifetimeOf(after) < LifetimeOf(given),
+        "FIFO compaction would delete data earlier"},
+       {"prefix_extractor",
+        after.prefix_extractor != nullptr && given.prefix_extractor == nullptr,
+        "iterators without total_order_seek would hide keys with other "
+        "prefixes"},
+       {"compaction_filter",
+        after.compaction_filter != nullptr &&
+            given.compaction_filter == nullptr,
+        "a compaction filter can delete data"},
+       {"compaction_filter_factory",
+        after.compaction_filter_factory != nullptr &&
+            given.compaction_filter_factory == nullptr,
+        "a compaction filter can delete data"},
+       {"inplace_update_support",
+        after.inplace_update_support && !given.inplace_update_support,
+        "there would be no snapshots"}},
+      option);
 }
 
 }  // namespace ROCKSDB_NAMESPACE

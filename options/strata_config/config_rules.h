@@ -17,7 +17,8 @@ namespace ROCKSDB_NAMESPACE {
 //
 // Invariants:
 // 1. A change is one that can be taken back by an open without the file, or
-//    that open is refused: no option is allowed by which it would lose data.
+//    that open is refused: no option is allowed by which it would lose data,
+//    or hide it, unless the program has chosen it, too.
 // 2. What the program has brought as code and relies on, stays: its comparator,
 //    merge operator, compaction filter, listeners and so on. So keys and values
 //    keep their meaning. Values that transactions need stay, too.
@@ -54,9 +55,10 @@ void KeepProgramValues(const ColumnFamilyOptions& given,
                        ColumnFamilyOptions* after,
                        std::vector<std::string>* kept);
 
-// Returns InvalidArgument if the database would delete data by the new options
-// that it keeps by the given ones: with FIFO compaction in place of another
-// style.
+// Returns InvalidArgument if the database, by the new options, would delete,
+// lose or hide data that it keeps and shows by the given ones: with FIFO
+// compaction, for example, or with a WAL that only the program flushes. The
+// program may know what that means for it, a file does not.
 Status CheckKeepsData(const DBOptions& given, const DBOptions& after,
                       std::string* option);
 Status CheckKeepsData(const ColumnFamilyOptions& given,

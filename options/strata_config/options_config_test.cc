@@ -355,6 +355,43 @@ TEST_F(OptionsConfigTest, ChangesAreNoHeaders) {
   options_.info_log.reset();
 }
 
+// With a prefix extractor, a seek would skip files by their filters, and so
+// keys with other prefixes.
+TEST_F(OptionsConfigTest, SeeksFindAllKeys) {
+  Configure(Family() +
+            "prefix_extractor = fixed:1\n"
+            "block_based_table_factory = {filter_policy=bloomfilter:10}\n");
+  Status s = Open();
+  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  EXPECT_TRUE(Has(s.ToString(), file_ + ":2: prefix_extractor"))
+      << s.ToString();
+  Configure(Family() +
+            "block_based_table_factory = {filter_policy=bloomfilter:10}\n");
+  ASSERT_OK(Open());
+  ASSERT_OK(db_->Put(WriteOptions(), "b1", "v"));
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  std::unique_ptr<Iterator> iterator(db_->NewIterator(ReadOptions()));
+  iterator->Seek("a1");
+  ASSERT_OK(iterator->status());
+  ASSERT_TRUE(iterator->Valid());
+  EXPECT_EQ("b1", iterator->key());
+}
+
+TEST_F(OptionsConfigTest, WritesWithoutAWALAreKept) {
+  Configure("[DBOptions \"*\"]\navoid_flush_during_shutdown = true\n");
+  const Status s = Open();
+  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  EXPECT_TRUE(Has(s.ToString(), file_ + ":2: avoid_flush_during_shutdown"))
+      << s.ToString();
+  Configure("[DBOptions \"*\"]\nmax_open_files = 100\n");
+  ASSERT_OK(Open());
+  WriteOptions without_wal;
+  without_wal.disableWAL = true;
+  ASSERT_OK(db_->Put(without_wal, "k", "v"));
+  ASSERT_OK(Open());
+  EXPECT_EQ("v", Get("k"));
+}
+
 TEST_F(OptionsConfigTest, ReadersObeyTheFile) {
   ASSERT_OK(Open());
   ASSERT_OK(db_->Put(WriteOptions(), "k", "v"));
