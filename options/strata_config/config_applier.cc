@@ -301,7 +301,7 @@ Status ConfigApplier::ApplyRules(const T& given, const LastLines& lines,
                                  std::vector<ConfigChange>* changes) const {
   std::string option;
   Status s = KeepProgramObjects(given, after, &option);
-  if (s.ok() && !config_.ignore_unsupported_options) {
+  if (s.ok()) {
     s = CheckKeepsData(given, *after, &option);
   }
   if (s.ok()) {
@@ -342,6 +342,10 @@ Status ConfigApplier::ApplySections(Kind kind, const std::string* family,
       continue;
     }
     for (const ConfigFile::Line& line : section.lines) {
+      if (applies_only_directories_ &&
+          !ConfigDirectories::NamesDirectories(line.name)) {
+        continue;
+      }
       if (lines.empty()) {
         before = TextsOf(changed);
       }

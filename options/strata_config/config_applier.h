@@ -61,10 +61,10 @@ class ConfigApplier {
   // REQUIRES: *file outlives this object; env is not nullptr
   ConfigApplier(const ConfigFile* file, Env* env, const std::string& database);
 
-  // For calls that use no more than the paths. Leaves out lines with objects,
-  // such as merge operators, that this program cannot make, and accepts a
-  // compaction style that deletes data. Otherwise they are errors.
-  void IgnoreUnknownObjects() { config_.ignore_unsupported_options = true; }
+  // For calls that use no more than the directories: leaves out all lines that
+  // do not name any. So objects that this program cannot make, or that the
+  // caller has not passed, do not matter.
+  void ApplyOnlyDirectories() { applies_only_directories_ = true; }
 
   // Checks all lines of the file, whatever database they are for: whether
   // RocksDB knows the options, and can read their values. Objects that this
@@ -123,6 +123,7 @@ class ConfigApplier {
   const ConfigFile* const file_;
   const std::string database_;
   ConfigOptions config_;
+  bool applies_only_directories_ = false;
   std::set<size_t> used_sections_;
   // Line -> the cache that it makes.
   std::map<size_t, std::shared_ptr<Cache>> block_caches_;

@@ -434,12 +434,8 @@ TEST_F(ConfigApplierTest, ValuesThatTransactionsNeedStay) {
 TEST_F(ConfigApplierTest, DataIsKept) {
   const std::string line = "compaction_style = kCompactionStyleFIFO";
   ExpectFamilyError(line, {"/c.ini:2: compaction_style", "FIFO"});
-  // Only the paths matter then.
-  Use("[CFOptions \"*\" \"*\"]\n" + line);
-  applier_->IgnoreUnknownObjects();
-  ASSERT_OK(applier_->Apply("default", &family_, &changes_));
+  family_.compaction_style = kCompactionStyleFIFO;
   // It is the choice of the program.
-  EXPECT_EQ(kCompactionStyleFIFO, family_.compaction_style);
   Use("[CFOptions \"*\" \"*\"]\n" + line);
   ASSERT_OK(applier_->Apply("default", &family_, &changes_));
 }
@@ -599,14 +595,28 @@ TEST_F(ConfigApplierTest, OtherOptionsStay) {
   ASSERT_EQ(1U, changes_.size());
 }
 
-TEST_F(ConfigApplierTest, UnknownObjectsCanBeIgnored) {
+TEST_F(ConfigApplierTest, OnlyDirectoriesCanBeApplied) {
   Use("[CFOptions \"*\" \"*\"]\n"
       "merge_operator = no_such\n"
-      "min_blob_size = 1\n");
-  applier_->IgnoreUnknownObjects();
+      "comparator = rocksdb.ReverseBytewiseComparator\n"
+      "plain_table_factory = {user_key_len=8}\n"
+      "compaction_style = kCompactionStyleFIFO\n"
+      "cf_paths = /a/{db}\n"
+      "min_blob_size = 1\n"
+      "[DBOptions \"*\"]\n"
+      "max_open_files = 100\n"
+      "db_paths = /b/{db}\n"
+      "db_log_dir = /log\n");
+  applier_->ApplyOnlyDirectories();
   ASSERT_OK(applier_->Apply("default", &family_, &changes_));
-  EXPECT_TRUE(family_.merge_operator == nullptr);
-  EXPECT_EQ(1U, family_.min_blob_size);
+  ASSERT_EQ(1U, family_.cf_paths.size());
+  EXPECT_EQ("/a/data%2Fdb", family_.cf_paths[0].path);
+  EXPECT_EQ(0U, family_.min_blob_size);
+  ASSERT_OK(applier_->Apply(&db_, &changes_));
+  ASSERT_EQ(1U, db_.db_paths.size());
+  EXPECT_EQ("/log", db_.db_log_dir);
+  EXPECT_EQ(-1, db_.max_open_files);
+  EXPECT_EQ(3U, changes_.size());
 }
 
 }  // namespace ROCKSDB_NAMESPACE

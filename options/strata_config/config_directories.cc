@@ -207,10 +207,14 @@ bool ConfigDirectories::IsPathList(const std::string& option) {
   return option == "db_paths" || option == "cf_paths";
 }
 
+bool ConfigDirectories::NamesDirectories(const std::string& option) {
+  return IsPathList(option) || option == kLogDir;
+}
+
 Status ConfigDirectories::Check(const ConfigFile& file) {
   for (const ConfigFile::Section& section : file.sections()) {
     for (const ConfigFile::Line& line : section.lines) {
-      if (!IsPathList(line.name) && line.name != kLogDir) {
+      if (!NamesDirectories(line.name)) {
         continue;
       }
       const Status s = CheckLine(file, section, line);
@@ -296,6 +300,23 @@ Status ConfigDirectories::CheckNew(FileSystem* fs, const ConfigFile& file,
                 database +
                 " would delete them. Rename the directory as the other "
                 "database was renamed, or delete the files");
+      });
+}
+
+Status ConfigDirectories::AddAllPaths(FileSystem* fs, const ConfigFile& file,
+                                      const std::string& database,
+                                      std::vector<DbPath>* paths) {
+  return ForEachPath(
+      file, database,
+      [&](const ConfigFile::Section&, const ConfigFile::Line& line,
+          const std::string& path) {
+        const DbPath added(path, UINT64_MAX);
+        const Status s = CheckNoDatabase(fs, database, {added});
+        if (!s.ok()) {
+          return file.Error(line.number, line.name, s);
+        }
+        paths->push_back(added);
+        return s;
       });
 }
 

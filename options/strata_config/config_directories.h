@@ -39,6 +39,8 @@ class ConfigDirectories {
  public:
   // Returns true if the option is a list of paths: db_paths or cf_paths.
   static bool IsPathList(const std::string& option);
+  // The same, or a single directory: db_log_dir.
+  static bool NamesDirectories(const std::string& option);
 
   // Checks 1, 2 and 3 in all lines. Returns InvalidArgument that names the
   // line, and, for 3, both lines.
@@ -76,6 +78,15 @@ class ConfigDirectories {
   // REQUIRES: an open would create the database
   static Status CheckNew(FileSystem* fs, const ConfigFile& file,
                          const std::string& database);
+
+  // Adds to *paths all paths that lines give the database and its column
+  // families, also those that have been dropped, and those whose names are not
+  // known. Returns InvalidArgument that names the line if one of them is the
+  // directory of another database.
+  // database: as Expand().
+  static Status AddAllPaths(FileSystem* fs, const ConfigFile& file,
+                            const std::string& database,
+                            std::vector<DbPath>* paths);
 
   // For calls that find out which column families there are without a MANIFEST:
   // returns InvalidArgument, as CheckNew(), if a path has files that may belong

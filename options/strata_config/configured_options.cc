@@ -238,31 +238,19 @@ Status ConfigureDestroy(const std::string& dbname, Options* options,
   if (config == nullptr) {
     return s;
   }
-  config->IgnoreUnknownObjects();
+  config->ApplyOnlyDirectories();
   OptionsConfig::Changes changes;
   DBOptions db_options(*options);
   s = config->Apply(&db_options, &changes);
-  std::set<std::string> names;
-  if (s.ok()) {
-    s = FamiliesOf(*config, options->env, dbname, &names);
-  }
-  // Only paths matter, and only those of the file: RocksDB deletes no files
-  // from the cf_paths of families that it is not given.
-  const std::set<std::string> known = NamesOf(*families);
-  for (const std::string& name : names) {
-    if (known.count(name) == 0) {
-      families->emplace_back(name, ColumnFamilyOptions());
-    }
-  }
   if (s.ok()) {
     s = ApplyToAll(config.get(), families, &changes);
   }
-  ColumnFamilyOptions unknown;
+  ColumnFamilyOptions all;
   if (s.ok()) {
-    s = config->ApplyToUnknownFamily(&unknown, &changes);
+    s = config->AddAllPaths(&all.cf_paths);
   }
   if (s.ok()) {
-    families->emplace_back("", unknown);
+    families->emplace_back("", all);
     *options = Options(db_options, ColumnFamilyOptions(*options));
   }
   return s;

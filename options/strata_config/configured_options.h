@@ -133,11 +133,11 @@ class ConfiguredRepair {
   OptionsConfig::Changes changes_;
 };
 
-// For DestroyDB(): applies the file to the options of the database, and to
-// *families. Adds to *families those that ConfiguredRepair knows, and a family
-// without a name for others, if the file gives them paths. Objects that this
-// program cannot make do not matter. Returns InvalidArgument as a repair does
-// if there may be families whose names are not known.
+// For DestroyDB(): applies the directories of the file, and nothing else, to
+// the options of the database and to *families. Adds to *families one without a
+// name that has all paths by lines for the database. They are its own
+// (ConfigDirectories), so it does not matter which column families there are: a
+// family may have been dropped while its files stayed.
 Status ConfigureDestroy(const std::string& dbname, Options* options,
                         std::vector<ColumnFamilyDescriptor>* families);
 

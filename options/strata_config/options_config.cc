@@ -151,6 +151,11 @@ Status OptionsConfig::CheckNoUnknownFamily() const {
       env_->GetFileSystem().get(), file_, database_));
 }
 
+Status OptionsConfig::AddAllPaths(std::vector<DbPath>* paths) const {
+  return Named(ConfigDirectories::AddAllPaths(env_->GetFileSystem().get(),
+                                              file_, database_, paths));
+}
+
 void OptionsConfig::Log(Logger* log, const Changes& changes) const {
   std::string unused;
   for (const ConfigFile::Section& section : file_.sections()) {

@@ -48,8 +48,8 @@ class OptionsConfig {
   OptionsConfig(const OptionsConfig&) = delete;
   OptionsConfig& operator=(const OptionsConfig&) = delete;
 
-  // See ConfigApplier::IgnoreUnknownObjects().
-  void IgnoreUnknownObjects() { applier_.IgnoreUnknownObjects(); }
+  // See ConfigApplier.
+  void ApplyOnlyDirectories() { applier_.ApplyOnlyDirectories(); }
 
   // Apply the file. On failure the options are unchanged.
   // changes: see ConfigApplier::Apply().
@@ -69,6 +69,7 @@ class OptionsConfig {
   Status AddFamilies(std::set<std::string>* names) const;
   // See ConfigDirectories.
   Status CheckNoUnknownFamily() const;
+  Status AddAllPaths(std::vector<DbPath>* paths) const;
 
   // Writes to LOG which sections have matched so far, and the changes. Only the
   // former is one of the lines that each LOG file begins with.

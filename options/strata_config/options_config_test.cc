@@ -22,6 +22,7 @@
 #include "options/strata_config/config_directories.h"
 #include "options/strata_config/option_texts.h"
 #include "port/stack_trace.h"
+#include "rocksdb/comparator.h"
 #include "rocksdb/db.h"
 #include "rocksdb/table.h"
 #include "rocksdb/utilities/checkpoint.h"
@@ -288,7 +289,7 @@ TEST_F(OptionsConfigTest, WrongFilesAreRefused) {
   Configure("[CFOptions \"/other\" \"*\"]\n\nttl = x\n");
   ExpectRefused({"STRATA_CONFIG: " + file_ + ":3: ttl=x"});
   Configure(Family() + "merge_operator = no_such\n");
-  // Destroying a database needs no objects, and repairs and the others do.
+  // Destroying a database needs no objects, as another test shows.
   std::unique_ptr<DB> db;
   EXPECT_TRUE(DB::Open(options_, name_, &db).IsInvalidArgument());
   EXPECT_TRUE(RepairDB(name_, options_).IsInvalidArgument());
@@ -737,11 +738,9 @@ TEST_F(OptionsConfigTest, FamiliesAreFoundWithoutAManifest) {
   lose_manifest();
   // Nothing says which families the pattern means.
   configure("t*");
-  for (const Status& s :
-       {RepairDB(name_, options_), DestroyDB(name_, options_)}) {
-    EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
-    EXPECT_TRUE(Has(s.ToString(), file_ + ":5: cf_paths")) << s.ToString();
-  }
+  const Status s = RepairDB(name_, options_);
+  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  EXPECT_TRUE(Has(s.ToString(), file_ + ":5: cf_paths")) << s.ToString();
   configure("two");
   ASSERT_OK(RepairDB(name_, options_));
   std::vector<ColumnFamilyHandle*> handles;
@@ -756,8 +755,59 @@ TEST_F(OptionsConfigTest, FamiliesAreFoundWithoutAManifest) {
   }
   db_.reset();
   lose_manifest();
+  // It deletes what is on the paths, whatever families these belong to.
+  configure("t*");
   ASSERT_OK(DestroyDB(name_, options_));
   EXPECT_TRUE(env_->FileExists(DirectoryOn("slow") + "two").IsNotFound());
+}
+
+// The MANIFEST does not name it any more, and its files are on paths that no
+// other family has.
+TEST_F(OptionsConfigTest, DestroyDeletesFilesOfDroppedFamilies) {
+  Configure("[CFOptions \"*\" \"two\"]\n" + std::string("cf_paths = ") + dir_ +
+            "/slow/{db}\n" + "[CFOptions \"*\" \"t*e\"]\n" +
+            "cf_paths = " + dir_ + "/fast/{db}\n");
+  ASSERT_OK(Open());
+  for (const std::string name : {"two", "three"}) {
+    ColumnFamilyHandle* handle = nullptr;
+    ASSERT_OK(db_->CreateColumnFamily(ColumnFamilyOptions(), name, &handle));
+    ASSERT_OK(db_->DropColumnFamily(handle));
+    ASSERT_OK(db_->DestroyColumnFamilyHandle(handle));
+  }
+  db_.reset();
+  // As if a handle had been open, with DisableFileDeletions().
+  for (const std::string device : {"fast", "slow"}) {
+    ASSERT_OK(env_->CreateDirIfMissing(DirectoryOn(device)));
+    ASSERT_OK(WriteStringToFile(env_, "", DirectoryOn(device) + "/000099.sst"));
+  }
+  ASSERT_OK(DestroyDB(name_, options_));
+  EXPECT_TRUE(env_->FileExists(DirectoryOn("fast")).IsNotFound());
+  EXPECT_TRUE(env_->FileExists(DirectoryOn("slow")).IsNotFound());
+  // An open that creates the database refuses directories with files.
+  ASSERT_OK(Open());
+}
+
+// A caller does not pass what the program had, and which the lines name.
+TEST_F(OptionsConfigTest, DestroyNeedsNoObjects) {
+  options_.comparator = ReverseBytewiseComparator();
+  options_.merge_operator = MergeOperators::CreateStringAppendOperator();
+  options_.compaction_style = kCompactionStyleFIFO;
+  const std::string lines = Family() +
+                            "comparator = rocksdb.ReverseBytewiseComparator\n"
+                            "merge_operator = stringappend\n"
+                            "compaction_style = kCompactionStyleFIFO\n"
+                            "cf_paths = " +
+                            dir_ + "/slow/{db}\n";
+  Configure(lines);
+  ASSERT_OK(Open());
+  ASSERT_OK(db_->Put(WriteOptions(), "k", "v"));
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  EXPECT_EQ(1, NumFiles(DirectoryOn("slow"), ".sst"));
+  db_.reset();
+  Configure(lines + "plain_table_factory = {user_key_len=8}\n");
+  ASSERT_OK(DestroyDB(name_, Options()));
+  EXPECT_TRUE(env_->FileExists(DirectoryOn("slow")).IsNotFound());
+  EXPECT_TRUE(env_->FileExists(name_).IsNotFound());
 }
 
 // The hidden family has the options that RocksDB opens it with.
