@@ -279,6 +279,7 @@ STRATA_LIB = \
   options/strata_config/config_directories.cc \
   options/strata_config/config_file.cc \
   options/strata_config/config_glob.cc \
+  options/strata_config/config_path.cc \
   options/strata_config/config_rules.cc \
   options/strata_config/configured_options.cc \
   options/strata_config/option_texts.cc \
@@ -644,6 +645,7 @@ STRATA_TEST_MAIN = \
   options/strata_config/config_directories_test.cc \
   options/strata_config/config_file_test.cc \
   options/strata_config/config_glob_test.cc \
+  options/strata_config/config_path_test.cc \
   options/strata_config/options_config_test.cc \
   tools/strata/ldb_check_config_test.cc \
   tools/strata/ldb_copy_layout_test.cc \

@@ -52,7 +52,7 @@ const char* const kPieces[] = {
     ",",
     "wal_mmap_buffer_size = 64k\n",
     "max_write_groups_per_leader=",
-    "db_paths = /f/{db}:1g, /s/{db}\n",
+    "db_paths = {dir}:1g, /s/{db}\n",
     "cf_paths=/f,/s\n",
     "level_sst_path_ids = 0:1\n",
     "enable_blob_address_map=true\n",

@@ -181,7 +181,7 @@ TEST_F(ConfigApplierTest, PathsOfTheDatabase) {
   Use("[DBOptions \"*\"]\n"
       "db_paths = /fast/{db}:10g, /slow/{db}\n"
       "[CFOptions \"*\" \"*\"]\n"
-      "cf_paths = /fast/x{db}\n");
+      "cf_paths = /fast/x/{db}, {dir}\n");
   ASSERT_OK(applier_->Apply(&db_, &changes_));
   ASSERT_EQ(2U, db_.db_paths.size());
   EXPECT_EQ("/fast/data%2Fdb", db_.db_paths[0].path);
@@ -189,8 +189,9 @@ TEST_F(ConfigApplierTest, PathsOfTheDatabase) {
   EXPECT_EQ("/slow/data%2Fdb", db_.db_paths[1].path);
   EXPECT_EQ("db_paths", changes_[0].option);
   ASSERT_OK(applier_->Apply("default", &family_, &changes_));
-  ASSERT_EQ(1U, family_.cf_paths.size());
-  EXPECT_EQ("/fast/xdata%2Fdb", family_.cf_paths[0].path);
+  ASSERT_EQ(2U, family_.cf_paths.size());
+  EXPECT_EQ("/fast/x/data%2Fdb", family_.cf_paths[0].path);
+  EXPECT_EQ("/data/db", family_.cf_paths[1].path);
   // No paths are a list, too.
   Use("[DBOptions \"*\"]\ndb_paths =\n");
   ASSERT_OK(applier_->Apply(&db_, &changes_));

@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "db/path_layout/directory_names.h"
 #include "file/filename.h"
+#include "options/strata_config/config_path.h"
 #include "rocksdb/file_system.h"
-#include "rocksdb/utilities/options_type.h"
-#include "util/strata/path_list.h"
 #include "util/string_util.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -19,91 +19,69 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 const char* const kLogDir = "db_log_dir";
-const char* const kPlaceholder = "{db}";
+const char* const kName = "{db}";
+const char* const kDirectory = "{dir}";
 
-std::string ReplaceAll(const std::string& text, const std::string& what,
-                       const std::string& with) {
-  std::string result;
-  size_t begin = 0;
-  while (true) {
-    const size_t found = text.find(what, begin);
-    result += text.substr(begin, found - begin);
-    if (found == std::string::npos) {
-      return result;
-    }
-    result += with;
-    begin = found + what.size();
-  }
-}
-
-// Returns the name in the form in which it stands in a list of paths.
-std::string Encode(const std::string& name) {
-  return PathListToString({DbPath(name, UINT64_MAX)});
-}
-
-// Parses the value of db_paths or cf_paths for a database of this name.
-Status ParseFor(const std::string& name, const std::string& value,
-                std::vector<DbPath>* paths) {
-  return ParsePathList(OptionTypeInfo::StripOuterBraces(
-                           ReplaceAll(value, kPlaceholder, Encode(name))),
-                       paths);
-}
-
-bool HasParentPart(const std::string& path) {
-  return (path + "/").find("/../") != std::string::npos;
-}
-
-// path, other: of the same line for two databases.
-Status CheckPath(const ConfigFile& file, const ConfigFile::Section& section,
-                 const ConfigFile::Line& line, const std::string& path,
-                 const std::string& other) {
-  if (path[0] != '/') {
-    return file.Error(line.number,
-                      line.name + ": \"" + path + "\" is not an absolute path");
-  }
-  if (HasParentPart(path)) {
-    return file.Error(line.number,
-                      line.name +
-                          ": a path has a part \"..\". Write the path without "
-                          "it: it could take the name of the database away");
-  }
-  const bool is_same = CleanDirectoryName(/*fs=*/nullptr, path) ==
-                       CleanDirectoryName(/*fs=*/nullptr, other);
-  if (is_same && !section.db.is_literal()) {
-    return file.Error(
-        line.number,
-        line.name + ": \"" + path +
-            "\" would be a path of each database that matches \"" +
-            section.db.text() +
-            "\". They would delete each other's files. Put " + kPlaceholder +
-            " into the path, which stands for the name of the database");
-  }
-  return Status::OK();
-}
-
-Status CheckLine(const ConfigFile& file, const ConfigFile::Section& section,
-                 const ConfigFile::Line& line) {
+Status CheckLogDir(const ConfigFile& file, const ConfigFile::Line& line) {
   const std::string value = UnescapeOptionString(line.value);
-  if (line.name == kLogDir) {
-    return value.empty() || value[0] == '/'
-               ? Status::OK()
-               : file.Error(line.number, line.name + ": \"" + value +
-                                             "\" is not an absolute path");
+  if (!value.empty() && value[0] != '/') {
+    return file.Error(
+        line.number, line.name + ": \"" + value + "\" is not an absolute path");
   }
-  // The same list for two databases.
-  std::vector<DbPath> paths;
-  std::vector<DbPath> others;
-  Status s = ParseFor("a", value, &paths);
-  if (s.ok()) {
-    s = ParseFor("b", value, &others);
-  }
+  return value.find(kDirectory) == std::string::npos
+             ? Status::OK()
+             : file.Error(line.number, line.name + ": " + kDirectory +
+                                           " is for paths alone. LOG is in the "
+                                           "directory of the database without "
+                                           "this line");
+}
+
+// A path, and the line that names it.
+struct LinePath {
+  const ConfigFile::Line* line;
+  ConfigPath path;
+};
+
+Status AddLinePaths(const ConfigFile& file, const ConfigFile::Section& section,
+                    const ConfigFile::Line& line,
+                    std::vector<LinePath>* paths) {
+  std::vector<ConfigPath> parsed;
+  const Status s = ConfigPath::ParseList(
+      section.db, UnescapeOptionString(line.value), &parsed);
   if (!s.ok()) {
     return file.Error(line.number, line.name, s);
   }
-  for (size_t i = 0; s.ok() && i < paths.size(); ++i) {
-    s = CheckPath(file, section, line, paths[i].path, others[i].path);
+  for (ConfigPath& path : parsed) {
+    paths->push_back(LinePath{&line, std::move(path)});
   }
   return s;
+}
+
+// Checks that no path for the databases of a pattern is that of another one.
+// Those of two databases with names of their own are left to CheckOwners().
+Status CheckPatterns(const ConfigFile& file,
+                     const std::vector<LinePath>& paths) {
+  std::string database;
+  std::string other_database;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const ConfigPath& path = paths[i].path;
+      const ConfigPath& other = paths[j].path;
+      if ((path.is_of_one_database() && other.is_of_one_database()) ||
+          !path.CollidesWith(other, &database, &other_database)) {
+        continue;
+      }
+      const ConfigFile::Line& line = *paths[i].line;
+      return file.Error(
+          line.number,
+          line.name + ": \"" + path.text() + "\", for a database " + database +
+              ", is the same directory as \"" + other.text() + "\" in line " +
+              std::to_string(paths[j].line->number) + " for a database " +
+              other_database +
+              ". The databases would delete each other's files");
+    }
+  }
+  return Status::OK();
 }
 
 // Which literal database has a directory, and by which line.
@@ -212,18 +190,20 @@ bool ConfigDirectories::NamesDirectories(const std::string& option) {
 }
 
 Status ConfigDirectories::Check(const ConfigFile& file) {
+  std::vector<LinePath> paths;
   for (const ConfigFile::Section& section : file.sections()) {
     for (const ConfigFile::Line& line : section.lines) {
-      if (!NamesDirectories(line.name)) {
-        continue;
-      }
-      const Status s = CheckLine(file, section, line);
+      const Status s = IsPathList(line.name)
+                           ? AddLinePaths(file, section, line, &paths)
+                       : line.name == kLogDir ? CheckLogDir(file, line)
+                                              : Status::OK();
       if (!s.ok()) {
         return s;
       }
     }
   }
-  return CheckOwners(file);
+  const Status s = CheckOwners(file);
+  return s.ok() ? CheckPatterns(file, paths) : s;
 }
 
 Status ConfigDirectories::ForEachPath(const ConfigFile& file,
@@ -240,7 +220,8 @@ Status ConfigDirectories::ForEachPath(const ConfigFile& file,
         continue;
       }
       std::vector<DbPath> paths;
-      s = ParseFor(NameOf(database), UnescapeOptionString(line.value), &paths);
+      s = ConfigPath::ParseFor(database, UnescapeOptionString(line.value),
+                               &paths);
       if (!s.ok()) {
         return file.Error(line.number, line.name, s);
       }
@@ -255,21 +236,20 @@ Status ConfigDirectories::ForEachPath(const ConfigFile& file,
   return Status::OK();
 }
 
-std::string ConfigDirectories::NameOf(const std::string& database) {
-  const std::string name =
-      !database.empty() && database[0] == '/' ? database.substr(1) : database;
-  return name.empty() ? "%2F"
-                      : ReplaceAll(ReplaceAll(name, "%", "%25"), "/", "%2F");
-}
-
 std::string ConfigDirectories::Expand(const std::string& option,
                                       const std::string& value,
                                       const std::string& database) {
   if (IsPathList(option)) {
-    return ReplaceAll(value, kPlaceholder, Encode(NameOf(database)));
+    return ConfigPath::Expand(value, database);
   }
-  return option == kLogDir ? ReplaceAll(value, kPlaceholder, NameOf(database))
-                           : value;
+  std::string result = value;
+  const std::string name = ConfigPath::NameOf(database);
+  for (size_t at = result.find(kName);
+       option == kLogDir && at != std::string::npos;
+       at = result.find(kName, at + name.size())) {
+    result.replace(at, std::string(kName).size(), name);
+  }
+  return result;
 }
 
 Status ConfigDirectories::CheckNoDatabase(FileSystem* fs,

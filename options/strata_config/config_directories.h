@@ -25,12 +25,11 @@ class FileSystem;
 //
 // 1. Directories are absolute: a relative one would depend on where a program
 //    was started.
-// 2. A line for databases that a pattern matches has "{db}" in each of its
-//    paths. It stands for a name that is made of the database's own, and of no
-//    other one. No path has a part "..", which would take the name away.
-// 3. No two literal databases of a file have the same path, by whatever line:
-//    paths are compared with the name in place of "{db}". The directory of a
-//    literal database is a path of no other one.
+// 2. A path for databases that a pattern matches is made of the name of the
+//    database, "{db}", or is its directory, "{dir}" (ConfigPath).
+// 3. No path, by whatever line, is a path of two databases: two that patterns
+//    match, two that sections name in full, or one of each. The directory of a
+//    database that a section names in full is a path of no other one.
 // 4. No path is the directory of another database.
 // 5. A database that is created has no path with files of another one. A
 //    database that was renamed leaves such files behind, as its name was a part
@@ -56,16 +55,11 @@ class ConfigDirectories {
   static Status ForEachPath(const ConfigFile& file, const std::string& database,
                             const PathVisitor& visit);
 
-  // Returns the value of a line for a database: with the name of the database
-  // in place of "{db}", if it is a value of one of these options.
+  // Returns the value of a line for a database: without placeholders, if it is
+  // a value of one of these options. db_log_dir has no other one than "{db}".
   // database: result of CleanDirectoryName()
   static std::string Expand(const std::string& option, const std::string& value,
                             const std::string& database);
-
-  // Returns the name that stands for the database: its own without the first
-  // slash, with "%2F" for each other one and "%25" for each "%", as in a URL.
-  // It is the name of one directory, and no two databases have the same.
-  static std::string NameOf(const std::string& database);
 
   // Checks 4. Returns InvalidArgument that names the path.
   // database: result of CleanDirectoryName(), as Expand().

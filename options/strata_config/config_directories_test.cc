@@ -57,7 +57,7 @@ TEST(ConfigDirectoriesTest, DatabasesOfAPatternDoNotShareAPath) {
                   "database that matches \"/data/*\""))
       << error;
   EXPECT_TRUE(Has(error, "{db}")) << error;
-  EXPECT_EQ("", ErrorOf("[DBOptions \"/data/*\"]\ndb_paths=/f/{db},/s/x{db}\n"
+  EXPECT_EQ("", ErrorOf("[DBOptions \"/data/*\"]\ndb_paths={dir},/s/x/{db}\n"
                         "[CFOptions \"*\" \"*\"]\ncf_paths={/f/{db},/s/{db}}"));
   // Nothing else stands for the name.
   EXPECT_NE("", ErrorOf("[DBOptions \"*\"]\ndb_paths=/f/%01\n"));
@@ -80,6 +80,41 @@ TEST(ConfigDirectoriesTest, TwoDatabasesDoNotShareAPath) {
                         "[CFOptions \"/x/../a\" \"y\"]\ncf_paths=/s\n"));
 }
 
+// Two patterns, or a name that is continued by other text.
+TEST(ConfigDirectoriesTest, DatabasesOfTwoPatternsDoNotShareAPath) {
+  const std::string glued = ErrorOf(
+      "[CFOptions \"/data/*\" \"default\"]\ncf_paths=/hdd/{db}\n"
+      "[CFOptions \"/data/*\" \"log\"]\ncf_paths=/hdd/{db}2\n");
+  EXPECT_TRUE(Has(glued,
+                  "/c.ini:4: cf_paths: \"/hdd/{db}2\" has other text beside "
+                  "{db}"))
+      << glued;
+  const std::string crossed = ErrorOf(
+      "[DBOptions \"*\"]\ndb_paths=/p/x/{db}\n"
+      "[CFOptions \"*\" \"log\"]\ncf_paths=/q/{db},/p/{db}/y\n");
+  EXPECT_TRUE(Has(crossed,
+                  "/c.ini:4: cf_paths: \"/p/{db}/y\", for a database /x, is "
+                  "the same directory as \"/p/x/{db}\" in line 2 for a "
+                  "database /y"))
+      << crossed;
+  EXPECT_EQ("", ErrorOf("[DBOptions \"*\"]\ndb_paths=/p/x/{db}\n"
+                        "[CFOptions \"*\" \"log\"]\ncf_paths=/p/{db}/x\n"));
+}
+
+TEST(ConfigDirectoriesTest, DirectoryOfTheDatabaseIsAPath) {
+  EXPECT_EQ("", ErrorOf("[DBOptions \"*\"]\ndb_paths={dir}:1g,/s/{db}\n"
+                        "[CFOptions \"/a\" \"*\"]\ncf_paths={dir},/x\n"
+                        "[CFOptions \"/b\" \"*\"]\ncf_paths={dir},/y\n"));
+  EXPECT_TRUE(Has(ErrorOf("[DBOptions \"*\"]\ndb_paths={dir}/sst\n"),
+                  "/c.ini:2: db_paths: there is other text beside {dir}"));
+  EXPECT_TRUE(Has(ErrorOf("[DBOptions \"/a\"]\ndb_log_dir=/log{dir}\n"),
+                  "/c.ini:2: db_log_dir: {dir} is for paths alone"));
+  EXPECT_TRUE(Has(ErrorOf("[DBOptions \"/a\"]\n[DBOptions \"/b\"]\n"
+                          "db_paths={dir},/a\n"),
+                  "/c.ini:3: db_paths: \"/a\", a path of /b, is the directory "
+                  "of /a"));
+}
+
 // Paths are compared with the names in them.
 TEST(ConfigDirectoriesTest, NamesInPathsAreCompared) {
   EXPECT_TRUE(Has(ErrorOf("[CFOptions \"/a\" \"*\"]\ncf_paths=/p/{db}\n"
@@ -92,8 +127,14 @@ TEST(ConfigDirectoriesTest, NamesInPathsAreCompared) {
                           "[CFOptions \"/b\" \"*\"]\ncf_paths=/p/x%252Fa\n"),
                   "/c.ini:2: db_paths: \"/p/x%2Fa\", a path of /x/a, is a "
                   "path of /b, too, by line 5"));
+  // The pattern may match such a database.
+  EXPECT_TRUE(Has(ErrorOf("[DBOptions \"/x/*\"]\ndb_paths=/p/{db}\n"
+                          "[DBOptions \"/b\"]\ndb_paths=/p/x%252Fa\n"),
+                  "/c.ini:4: db_paths: \"/p/x%2Fa\", for a database /b, is the "
+                  "same directory as \"/p/{db}\" in line 2 for a database "
+                  "/x/a"));
   EXPECT_EQ("", ErrorOf("[DBOptions \"/x/*\"]\ndb_paths=/p/{db}\n"
-                        "[DBOptions \"/b\"]\ndb_paths=/p/x%252Fa\n"));
+                        "[DBOptions \"/b\"]\ndb_paths=/p/y%252Fa\n"));
   EXPECT_EQ("", ErrorOf("[CFOptions \"/a\" \"*\"]\ncf_paths=/p/{db}\n"
                         "[CFOptions \"*\" \"*\"]\ncf_paths=/p/{db}\n"
                         "[CFOptions \"/b\" \"*\"]\ncf_paths=/p/b\n"));
@@ -120,22 +161,16 @@ TEST(ConfigDirectoriesTest, DirectoryWithASectionIsNoPathOfAnother) {
   }
 }
 
-TEST(ConfigDirectoriesTest, EachDatabaseHasAName) {
-  EXPECT_EQ("data%2Fdb", ConfigDirectories::NameOf("/data/db"));
-  EXPECT_EQ("%2F", ConfigDirectories::NameOf("/"));
-  // Those of two databases differ.
-  EXPECT_EQ("a%25%2Fb", ConfigDirectories::NameOf("/a%/b"));
-  EXPECT_EQ("a%2F%25b", ConfigDirectories::NameOf("/a/%b"));
-  EXPECT_EQ("a%252Fb", ConfigDirectories::NameOf("/a%2Fb"));
-}
-
 TEST(ConfigDirectoriesTest, NamesReplaceThePlaceholder) {
   // A percent sign in a list of paths is written %25.
   EXPECT_EQ(
       "/f/data%252Fdb:10g,/s/data%252Fdb",
       ConfigDirectories::Expand("db_paths", "/f/{db}:10g,/s/{db}", "/data/db"));
-  EXPECT_EQ("/log/data%2Fdb",
-            ConfigDirectories::Expand("db_log_dir", "/log/{db}", "/data/db"));
+  EXPECT_EQ("/data/db,/s/data%252Fdb",
+            ConfigDirectories::Expand("cf_paths", "{dir},/s/{db}", "/data/db"));
+  EXPECT_EQ(
+      "/log/data%2Fdb/data%2Fdb",
+      ConfigDirectories::Expand("db_log_dir", "/log/{db}/{db}", "/data/db"));
   EXPECT_EQ("{db}", ConfigDirectories::Expand("other", "{db}", "/data/db"));
 }
 

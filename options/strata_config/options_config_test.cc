@@ -19,12 +19,13 @@
 
 #include "db/path_layout/directory_names.h"
 #include "file/file_util.h"
-#include "options/strata_config/config_directories.h"
+#include "options/strata_config/config_path.h"
 #include "options/strata_config/option_texts.h"
 #include "port/stack_trace.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/db.h"
 #include "rocksdb/table.h"
+#include "rocksdb/utilities/backup_engine.h"
 #include "rocksdb/utilities/checkpoint.h"
 #include "rocksdb/utilities/db_ttl.h"
 #include "rocksdb/utilities/optimistic_transaction_db.h"
@@ -50,6 +51,7 @@ class OptionsConfigTest : public testing::Test {
     EXPECT_OK(env_->CreateDirIfMissing(dir_));
     EXPECT_OK(env_->CreateDirIfMissing(dir_ + "/fast"));
     EXPECT_OK(env_->CreateDirIfMissing(dir_ + "/slow"));
+    EXPECT_OK(env_->CreateDirIfMissing(dir_ + "/slow/two"));
     options_.create_if_missing = true;
   }
   ~OptionsConfigTest() override {
@@ -104,7 +106,7 @@ class OptionsConfigTest : public testing::Test {
   }
   // The directory that stands for the database on a device.
   std::string DirectoryOn(const std::string& device) const {
-    return dir_ + "/" + device + "/" + ConfigDirectories::NameOf(name_);
+    return dir_ + "/" + device + "/" + ConfigPath::NameOf(name_);
   }
 
   // Checks that each way of opening the database is refused by the error.
@@ -631,11 +633,10 @@ TEST_F(OptionsConfigTest, TheWayBackNeedsThePaths) {
 
 // All column families that the MANIFEST names, by the paths of the file.
 TEST_F(OptionsConfigTest, RepairAndDestroyKnowAllFamilies) {
-  const std::string paths =
-      "cf_paths = " + dir_ + "/fast/{db}," + dir_ + "/slow/{db}";
-  Configure(Family() + paths + "\nlevel_sst_path_ids = 1\n" +
+  const std::string paths = "cf_paths = " + dir_ + "/fast/{db}," + dir_;
+  Configure(Family() + paths + "/slow/{db}\nlevel_sst_path_ids = 1\n" +
             "[CFOptions \"*\" \"two\"]\n" + paths +
-            "two\nlevel_sst_path_ids = 1\n");
+            "/slow/two/{db}\nlevel_sst_path_ids = 1\n");
   ASSERT_OK(Open());
   ColumnFamilyHandle* handle = nullptr;
   ASSERT_OK(db_->CreateColumnFamily(ColumnFamilyOptions(), "two", &handle));
@@ -646,7 +647,7 @@ TEST_F(OptionsConfigTest, RepairAndDestroyKnowAllFamilies) {
   ASSERT_OK(db_->DestroyColumnFamilyHandle(handle));
   db_.reset();
   EXPECT_EQ(1, NumFiles(DirectoryOn("slow"), ".sst"));
-  EXPECT_EQ(1, NumFiles(DirectoryOn("slow") + "two", ".sst"));
+  EXPECT_EQ(1, NumFiles(DirectoryOn("slow/two"), ".sst"));
   ASSERT_OK(RepairDB(name_, options_));
   std::vector<ColumnFamilyHandle*> handles;
   ASSERT_OK(DB::Open(options_, name_,
@@ -662,8 +663,8 @@ TEST_F(OptionsConfigTest, RepairAndDestroyKnowAllFamilies) {
   db_.reset();
   ASSERT_OK(DestroyDB(name_, options_));
   // The repair has left a folder "lost" in the directory of the database.
-  for (const std::string& directory : {DirectoryOn("fast"), DirectoryOn("slow"),
-                                       DirectoryOn("slow") + "two"}) {
+  for (const std::string& directory :
+       {DirectoryOn("fast"), DirectoryOn("slow"), DirectoryOn("slow/two")}) {
     EXPECT_TRUE(env_->FileExists(directory).IsNotFound()) << directory;
   }
 }
@@ -699,9 +700,8 @@ TEST_F(OptionsConfigTest, FilesOfARenamedDatabaseStay) {
   options_.create_if_missing = true;
 
   // The path is renamed along.
-  ASSERT_OK(
-      env_->RenameFile(DirectoryOn("slow"),
-                       dir_ + "/fast/" + ConfigDirectories::NameOf(old_name)));
+  ASSERT_OK(env_->RenameFile(DirectoryOn("slow"),
+                             dir_ + "/fast/" + ConfigPath::NameOf(old_name)));
   ASSERT_OK(Open());
   EXPECT_EQ("NotFound: ", Get("k"));
   db_.reset();
@@ -709,13 +709,64 @@ TEST_F(OptionsConfigTest, FilesOfARenamedDatabaseStay) {
   EXPECT_EQ("v", Get("k"));
 }
 
+// A copy has all files in its own directory, which is path 0.
+TEST_F(OptionsConfigTest, CopiesAreOpened) {
+  ASSERT_OK(Open());
+  ASSERT_OK(db_->Put(WriteOptions(), "old", "v"));
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  Configure("[CFOptions \"" + dir_ + "/*\" \"default\"]\n" +
+            "cf_paths = {dir}," + dir_ +
+            "/slow/{db}\n"
+            "level_sst_path_ids = 1\n");
+  // So has a database from before the file.
+  ASSERT_OK(Open());
+  EXPECT_EQ("v", Get("old"));
+  ASSERT_OK(db_->Put(WriteOptions(), "new", "v"));
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  EXPECT_EQ(1, NumFiles(name_, ".sst"));
+  EXPECT_EQ(1, NumFiles(DirectoryOn("slow"), ".sst"));
+  Checkpoint* checkpoint = nullptr;
+  ASSERT_OK(Checkpoint::Create(db_.get(), &checkpoint));
+  ASSERT_OK(checkpoint->CreateCheckpoint(dir_ + "/checkpoint"));
+  delete checkpoint;
+  std::unique_ptr<BackupEngine> backups;
+  BackupEngine* engine = nullptr;
+  ASSERT_OK(
+      BackupEngine::Open(env_, BackupEngineOptions(dir_ + "/backup"), &engine));
+  backups.reset(engine);
+  ASSERT_OK(backups->CreateNewBackup(db_.get()));
+  ASSERT_OK(backups->RestoreDBFromLatestBackup(dir_ + "/restored",
+                                               dir_ + "/restored"));
+  backups.reset();
+  for (const std::string name : {"/checkpoint", "/restored"}) {
+    const std::string copy = dir_ + name;
+    ASSERT_OK(DB::OpenForReadOnly(options_, copy, &db_)) << name;
+    EXPECT_EQ("v", Get("old"));
+    EXPECT_EQ("v", Get("new"));
+    db_.reset();
+    ASSERT_OK(DB::Open(options_, copy, &db_)) << name;
+    EXPECT_EQ("v", Get("old"));
+    EXPECT_EQ("v", Get("new"));
+    ASSERT_OK(db_->Put(WriteOptions(), "k", "v"));
+    ASSERT_OK(db_->Flush(FlushOptions()));
+    EXPECT_EQ(1, NumFiles(dir_ + "/slow/" + ConfigPath::NameOf(copy), ".sst"));
+    EXPECT_EQ(2, NumFiles(copy, ".sst"));
+    db_.reset();
+    ASSERT_OK(DestroyDB(copy, options_));
+    EXPECT_TRUE(env_->FileExists(copy).IsNotFound());
+  }
+  // The original has what it had.
+  ASSERT_OK(Open());
+  EXPECT_EQ("v", Get("old"));
+  EXPECT_EQ("v", Get("new"));
+}
+
 TEST_F(OptionsConfigTest, FamiliesAreFoundWithoutAManifest) {
   const auto configure = [this](const std::string& pattern) {
-    const std::string paths =
-        "cf_paths = " + dir_ + "/fast/{db}," + dir_ + "/slow/{db}";
-    Configure(Family() + paths + "\nlevel_sst_path_ids = 1\n" +
+    const std::string paths = "cf_paths = " + dir_ + "/fast/{db}," + dir_;
+    Configure(Family() + paths + "/slow/{db}\nlevel_sst_path_ids = 1\n" +
               "[CFOptions \"*\" \"" + pattern + "\"]\n" + paths +
-              "two\nlevel_sst_path_ids = 1\n");
+              "/slow/two/{db}\nlevel_sst_path_ids = 1\n");
   };
   const auto lose_manifest = [this] {
     std::vector<std::string> names;
@@ -734,7 +785,7 @@ TEST_F(OptionsConfigTest, FamiliesAreFoundWithoutAManifest) {
   ASSERT_OK(db_->Flush(FlushOptions(), handle));
   ASSERT_OK(db_->DestroyColumnFamilyHandle(handle));
   db_.reset();
-  ASSERT_EQ(1, NumFiles(DirectoryOn("slow") + "two", ".sst"));
+  ASSERT_EQ(1, NumFiles(DirectoryOn("slow/two"), ".sst"));
   lose_manifest();
   // Nothing says which families the pattern means.
   configure("t*");
@@ -758,7 +809,7 @@ TEST_F(OptionsConfigTest, FamiliesAreFoundWithoutAManifest) {
   // It deletes what is on the paths, whatever families these belong to.
   configure("t*");
   ASSERT_OK(DestroyDB(name_, options_));
-  EXPECT_TRUE(env_->FileExists(DirectoryOn("slow") + "two").IsNotFound());
+  EXPECT_TRUE(env_->FileExists(DirectoryOn("slow/two")).IsNotFound());
 }
 
 // The MANIFEST does not name it any more, and its files are on paths that no
