@@ -179,6 +179,74 @@ Status CheckNoFiles(FileSystem* fs, const ConfigFile& file,
   return s.ok() ? s : file.Error(line.number, line.name, s);
 }
 
+// A path of a call, and what messages say of it.
+struct OwnPath {
+  FileSystem* fs;
+  std::string database;
+  std::string option;
+  std::string directory;  // result of CleanDirectoryName()
+};
+
+// part_of: what the other database has it as.
+std::string MessageOf(const OwnPath& own, const std::string& part_of,
+                      const std::string& other) {
+  return "\"" + own.directory + "\", which " + own.database + " has in " +
+         own.option + " now, is " + part_of + " of " + other +
+         ". The databases would delete each other's files. (The OPTIONS file "
+         "of a database has its paths, and is not for other databases)";
+}
+
+// Returns an error if the path of the line can be the same for another
+// database.
+Status CheckNotPath(const ConfigFile& file, const ConfigFile::Line& line,
+                    const ConfigPath& path, const OwnPath& own) {
+  std::string other;
+  std::string database;
+  if (path.is_directory()) {
+    const bool is_of_other =
+        own.directory != own.database && path.IsFor(own.directory) &&
+        own.fs->FileExists(CurrentFileName(own.directory), IOOptions(), nullptr)
+            .ok();
+    other = is_of_other ? own.directory : "";
+  } else if (!path.CollidesWith(ConfigPath::Of(own.database, own.directory),
+                                &other, &database)) {
+    return Status::OK();
+  }
+  return other.empty()
+             ? Status::OK()
+             : file.Error(line.number,
+                          line.name + ": " +
+                              MessageOf(own, "by this line a path", other));
+}
+
+// The same for all lines of the section, and for the directory of the database
+// that it names.
+Status CheckNotOfSection(const ConfigFile& file,
+                         const ConfigFile::Section& section,
+                         const OwnPath& own) {
+  if (section.db.is_literal() && section.db.literal() == own.directory &&
+      own.directory != own.database) {
+    return file.Error(section.number,
+                      MessageOf(own, "the directory", own.directory));
+  }
+  std::vector<LinePath> paths;
+  for (const ConfigFile::Line& line : section.lines) {
+    if (ConfigDirectories::IsPathList(line.name)) {
+      const Status s = AddLinePaths(file, section, line, &paths);
+      if (!s.ok()) {
+        return s;
+      }
+    }
+  }
+  for (const LinePath& path : paths) {
+    const Status s = CheckNotPath(file, *path.line, path.path, own);
+    if (!s.ok()) {
+      return s;
+    }
+  }
+  return Status::OK();
+}
+
 }  // namespace
 
 bool ConfigDirectories::IsPathList(const std::string& option) {
@@ -262,6 +330,23 @@ Status ConfigDirectories::CheckNoDatabase(FileSystem* fs,
           "\"" + path.path +
           "\" is a database itself. An open that has it as a path would "
           "delete its files");
+    }
+  }
+  return Status::OK();
+}
+
+Status ConfigDirectories::CheckNotOfOthers(FileSystem* fs,
+                                           const ConfigFile& file,
+                                           const std::string& database,
+                                           const std::string& option,
+                                           const std::vector<DbPath>& paths) {
+  for (const DbPath& path : paths) {
+    const OwnPath own{fs, database, option, CleanDirectoryName(fs, path.path)};
+    for (const ConfigFile::Section& section : file.sections()) {
+      const Status s = CheckNotOfSection(file, section, own);
+      if (!s.ok()) {
+        return s;
+      }
     }
   }
   return Status::OK();

@@ -34,6 +34,8 @@ class FileSystem;
 // 5. A database that is created has no path with files of another one. A
 //    database that was renamed leaves such files behind, as its name was a part
 //    of its paths.
+// 6. No path of a call, whoever has named it, is one that a line gives another
+//    database. A program may have it from the OPTIONS file of that database.
 class ConfigDirectories {
  public:
   // Returns true if the option is a list of paths: db_paths or cf_paths.
@@ -65,6 +67,15 @@ class ConfigDirectories {
   // database: result of CleanDirectoryName(), as Expand().
   static Status CheckNoDatabase(FileSystem* fs, const std::string& database,
                                 const std::vector<DbPath>& paths);
+
+  // Checks 6: paths of an open or another call, whether lines or the program
+  // have named them. Returns InvalidArgument that names the line of the other
+  // database, the path and the option.
+  // database: as Expand(). option: the one with the paths.
+  static Status CheckNotOfOthers(FileSystem* fs, const ConfigFile& file,
+                                 const std::string& database,
+                                 const std::string& option,
+                                 const std::vector<DbPath>& paths);
 
   // Checks 5. Returns InvalidArgument that names the line, the path and a file.
   // The directory of the database itself is left to RocksDB.

@@ -193,6 +193,46 @@ TEST(ConfigDirectoriesTest, DirectoryOfADatabaseIsNoPathOfAnother) {
   EXPECT_OK(DestroyDir(env, dir));
 }
 
+TEST(ConfigDirectoriesTest, PathsOfACallAreNotThoseOfOthers) {
+  const std::string dir = CleanDirectoryName(
+      /*fs=*/nullptr, test::PerThreadDBPath("config_directories_test"));
+  Env* const env = Env::Default();
+  ASSERT_OK(DestroyDir(env, dir));
+  ASSERT_OK(env->CreateDirIfMissing(dir));
+  ASSERT_OK(env->CreateDirIfMissing(dir + "/a"));
+  FileSystem* const fs = env->GetFileSystem().get();
+  ConfigFile file;
+  ASSERT_OK(ConfigFile::Parse("/c.ini",
+                              "[DBOptions \"/data/*\"]\n"
+                              "db_paths = {dir},/hdd/{db}\n"
+                              "[CFOptions \"/one\" \"x\"]\n"
+                              "cf_paths = {dir},/s/{db}\n"
+                              "[DBOptions \"" +
+                                  dir + "/*\"]\ndb_paths = {dir}\n",
+                              &file));
+  const auto check = [&](const std::string& database, const std::string& path) {
+    const Status s = ConfigDirectories::CheckNotOfOthers(
+        fs, file, database, "cf_paths", {{database, 1}, {path, 1}});
+    EXPECT_TRUE(s.ok() || s.IsInvalidArgument()) << s.ToString();
+    EXPECT_TRUE(s.ok() || Has(s.ToString(), database + " has in cf_paths now"))
+        << s.ToString();
+    return s.ok() ? "" : s.ToString();
+  };
+  EXPECT_TRUE(Has(check("/b", "//hdd/./data%2Fa"), "/c.ini:2: db_paths: "));
+  EXPECT_TRUE(Has(check("/b", "/hdd/data%2Fa"), "a path of /data/a."));
+  EXPECT_EQ("", check("/data/a", "/hdd/data%2Fa"));
+  EXPECT_EQ("", check("/b", "/hdd/b"));
+  EXPECT_TRUE(Has(check("/data/a", "/s/one"), "/c.ini:4: cf_paths: "));
+  EXPECT_EQ("", check("/one", "/s/one"));
+  EXPECT_TRUE(Has(check("/b", "/one/"), "/c.ini:3: \"/one\""));
+  // A directory is that of a database if it has one.
+  EXPECT_EQ("", check("/b", dir + "/a"));
+  ASSERT_OK(WriteStringToFile(env, "MANIFEST-000001\n", dir + "/a/CURRENT"));
+  EXPECT_TRUE(Has(check("/b", dir + "/a"), "/c.ini:6: db_paths: "));
+  EXPECT_EQ("", check(dir + "/a", dir + "/a"));
+  EXPECT_OK(DestroyDir(env, dir));
+}
+
 TEST(ConfigDirectoriesTest, FilesOfOthersAreFound) {
   const std::string dir = CleanDirectoryName(
       /*fs=*/nullptr, test::PerThreadDBPath("config_directories_test"));

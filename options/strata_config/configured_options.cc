@@ -250,6 +250,9 @@ Status ConfigureDestroy(const std::string& dbname, Options* options,
     s = config->AddAllPaths(&all.cf_paths);
   }
   if (s.ok()) {
+    s = config->CheckNotOfOthers("cf_paths", options->cf_paths);
+  }
+  if (s.ok()) {
     families->emplace_back("", all);
     *options = Options(db_options, ColumnFamilyOptions(*options));
   }

@@ -60,15 +60,26 @@ Status OptionsConfig::Load(Env* env, const std::string& dbname,
 Status OptionsConfig::CheckPaths(const Changes& changes, size_t begin,
                                  const char* option,
                                  const std::vector<DbPath>& paths) const {
+  FileSystem* const fs = env_->GetFileSystem().get();
   for (size_t i = changes.size(); i > begin; --i) {
     const ConfigChange& change = changes[i - 1];
-    if (change.option == option) {
-      const Status s = ConfigDirectories::CheckNoDatabase(
-          env_->GetFileSystem().get(), database_, paths);
-      return s.ok() ? s : file_.Error(change.line, option, s);
+    if (change.option != option) {
+      continue;
     }
+    const Status s = ConfigDirectories::CheckNoDatabase(fs, database_, paths);
+    if (!s.ok()) {
+      return file_.Error(change.line, option, s);
+    }
+    break;
   }
-  return Status::OK();
+  return ConfigDirectories::CheckNotOfOthers(fs, file_, database_, option,
+                                             paths);
+}
+
+Status OptionsConfig::CheckNotOfOthers(const std::string& option,
+                                       const std::vector<DbPath>& paths) const {
+  return Named(ConfigDirectories::CheckNotOfOthers(
+      env_->GetFileSystem().get(), file_, database_, option, paths));
 }
 
 Status OptionsConfig::Apply(DBOptions* options, Changes* changes) {

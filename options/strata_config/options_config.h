@@ -51,7 +51,9 @@ class OptionsConfig {
   // See ConfigApplier.
   void ApplyOnlyDirectories() { applier_.ApplyOnlyDirectories(); }
 
-  // Apply the file. On failure the options are unchanged.
+  // Apply the file. On failure the options are unchanged. Paths that are those
+  // of another database by the file, or its directory by a line, are an error
+  // (CheckNotOfOthers()).
   // changes: see ConfigApplier::Apply().
   Status Apply(DBOptions* options, Changes* changes);
   Status Apply(const std::string& family, ColumnFamilyOptions* options,
@@ -63,6 +65,11 @@ class OptionsConfig {
   // (ConfigDirectories::CheckNew()).
   // options: of the open, with the file applied.
   Status CheckNew(const DBOptions& options) const;
+
+  // See ConfigDirectories. For paths of options to which the file is not
+  // applied.
+  Status CheckNotOfOthers(const std::string& option,
+                          const std::vector<DbPath>& paths) const;
 
   // Adds the column families that sections for the database name in full. The
   // database may have them.
@@ -87,7 +94,8 @@ class OptionsConfig {
  private:
   // Returns s, an error of ConfigFile or ConfigApplier, with the variable.
   static Status Named(const Status& s);
-  // Checks the directories of lines that name paths.
+  // Checks paths with the file applied.
+  // changes: those from `begin` on are of these options.
   Status CheckPaths(const Changes& changes, size_t begin, const char* option,
                     const std::vector<DbPath>& paths) const;
 

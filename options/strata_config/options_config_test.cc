@@ -894,6 +894,57 @@ TEST_F(OptionsConfigTest, PathThatIsADatabaseIsRefused) {
   EXPECT_EQ("v", Get("k"));
 }
 
+// The OPTIONS file of a database has the paths that lines gave it.
+TEST_F(OptionsConfigTest, PathsOfAnotherDatabaseAreRefused) {
+  Configure("[CFOptions \"" + name_ + "*\" \"default\"]\n" +
+            "cf_paths = {dir}," + dir_ +
+            "/slow/{db}\n"
+            "level_sst_path_ids = 1\n");
+  ASSERT_OK(Open());
+  ASSERT_OK(db_->Put(WriteOptions(), "k", "v"));
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  db_.reset();
+  ASSERT_EQ(1, NumFiles(DirectoryOn("slow"), ".sst"));
+  DBOptions db_options;
+  std::vector<ColumnFamilyDescriptor> families;
+  ASSERT_OK(LoadLatestOptions(ConfigOptions(), name_, &db_options, &families));
+  ASSERT_EQ(1U, families.size());
+  // Not only in the directory of the database.
+  families[0].options.cf_paths.erase(families[0].options.cf_paths.begin());
+  families[0].options.level_sst_path_ids = {0};
+  db_options.create_if_missing = true;
+  // No section matches it.
+  const std::string other = dir_ + "/other";
+  std::vector<ColumnFamilyHandle*> handles;
+  const Options options(db_options, families[0].options);
+  for (const Status& s :
+       {DB::Open(db_options, other, families, &handles, &db_),
+        DB::OpenForReadOnly(db_options, other, families, &handles, &db_),
+        RepairDB(other, options), DestroyDB(other, options),
+        DestroyDB(other, options, families)}) {
+    EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+    EXPECT_TRUE(Has(s.ToString(), "STRATA_CONFIG: " + file_ +
+                                      ":2: cf_paths: \"" + DirectoryOn("slow") +
+                                      "\""))
+        << s.ToString();
+    EXPECT_TRUE(Has(s.ToString(), "a path of " + name_)) << s.ToString();
+  }
+  ASSERT_OK(DB::Open(Options(options_), other, &db_));
+  ColumnFamilyHandle* handle = nullptr;
+  const Status s =
+      db_->CreateColumnFamily(families[0].options, "late", &handle);
+  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  EXPECT_EQ(1, NumFiles(DirectoryOn("slow"), ".sst"));
+  // In another database with lines, these replace the paths.
+  const std::string second = name_ + "2";
+  ASSERT_OK(DB::Open(db_options, second, families, &handles, &db_));
+  for (ColumnFamilyHandle* each : handles) {
+    ASSERT_OK(db_->DestroyColumnFamilyHandle(each));
+  }
+  ASSERT_OK(Open());
+  EXPECT_EQ("v", Get("k"));
+}
+
 // Two databases of a program share the objects in its options.
 TEST_F(OptionsConfigTest, DatabasesAreOpenedAtTheSameTime) {
   Configure(

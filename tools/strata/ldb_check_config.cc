@@ -58,7 +58,8 @@ void CheckConfigCommand::Help(std::string& ret) {
   ret.append("=<file of ");
   ret.append(OptionsConfig::kVariable);
   ret.append(">] : Shows what the file would change in the options of the ");
-  ret.append("database, and whether an open would be refused. --");
+  ret.append("database, and whether an open would be refused, also for paths ");
+  ret.append("of other databases. --");
   ret.append(ARG_DB);
   ret.append(" can be a pattern ('/data/*') for several databases.\n");
 }
@@ -176,6 +177,16 @@ Status CheckConfigCommand::CheckFiles(const Database& database) const {
   return s.ok() ? missing.Run() : s;
 }
 
+Status CheckConfigCommand::CheckPaths(const std::string& database,
+                                      const char* option,
+                                      const std::vector<DbPath>& paths) const {
+  FileSystem* const fs = options_.env->GetFileSystem().get();
+  const Status s = ConfigDirectories::CheckNoDatabase(fs, database, paths);
+  return s.ok() ? ConfigDirectories::CheckNotOfOthers(fs, file_, database,
+                                                      option, paths)
+                : s;
+}
+
 Status CheckConfigCommand::CheckOpen(const Database& database) const {
   Status s = DBStrata::ValidateOpen(database.db_options, database.families);
   return s.ok() && database.exists ? CheckFiles(database) : s;
@@ -200,16 +211,14 @@ Status CheckConfigCommand::CheckDatabase(const std::string& name,
   std::vector<ConfigChange> changes;
   s = applier.Apply(&database.db_options, &changes);
   if (s.ok()) {
-    s = ConfigDirectories::CheckNoDatabase(fs, clean_name,
-                                           database.db_options.db_paths);
+    s = CheckPaths(clean_name, "db_paths", database.db_options.db_paths);
   }
   for (ColumnFamilyDescriptor& family : database.families) {
     if (s.ok()) {
       s = applier.Apply(family.name, &family.options, &changes);
     }
     if (s.ok()) {
-      s = ConfigDirectories::CheckNoDatabase(fs, clean_name,
-                                             family.options.cf_paths);
+      s = CheckPaths(clean_name, "cf_paths", family.options.cf_paths);
     }
   }
   if (s.ok() && !database.exists) {

@@ -53,6 +53,10 @@ class CheckConfigCommand : public LDBCommand {
   // it is about options and paths.
   Status CheckOpen(const Database& database) const;
   Status CheckFiles(const Database& database) const;
+  // Checks that no path is that of another database.
+  // database: result of CleanDirectoryName()
+  Status CheckPaths(const std::string& database, const char* option,
+                    const std::vector<DbPath>& paths) const;
 
   // Returns the databases that --db names.
   std::vector<std::string> Databases() const;

@@ -4,6 +4,7 @@
 #include "tools/strata/ldb_check_config.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -194,6 +195,17 @@ TEST_F(LdbCheckConfigTest, RefusedOpensAreFound) {
         NameOf("b") + "\n");
   ASSERT_EQ(1, Check(NameOf("a"))) << output_;
   EXPECT_TRUE(Printed("is a database itself")) << output_;
+  // Its OPTIONS file has paths that the file gives another one.
+  options_.cf_paths = {{NameOf("c"), UINT64_MAX},
+                       {NameOf("paths"), UINT64_MAX}};
+  options_.level_sst_path_ids = {0};
+  Create("c");
+  Write("[CFOptions \"" + NameOf("d") + "\" \"*\"]\n" + "cf_paths = {dir}," +
+        NameOf("paths") + "\n");
+  ASSERT_EQ(1, Check(NameOf("c"))) << output_;
+  EXPECT_TRUE(Printed(file_ + ":2: cf_paths: \"" + NameOf("paths") + "\""))
+      << output_;
+  EXPECT_TRUE(Printed("a path of " + NameOf("d"))) << output_;
 }
 
 // Other commands obey the variable, as any program.
