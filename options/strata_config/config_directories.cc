@@ -179,7 +179,8 @@ Status CheckNoFiles(FileSystem* fs, const ConfigFile& file,
   return s.ok() ? s : file.Error(line.number, line.name, s);
 }
 
-// A path of a call, and what messages say of it.
+// A path of a call that is not the directory of the database, and what messages
+// say of it.
 struct OwnPath {
   FileSystem* fs;
   std::string database;
@@ -204,7 +205,7 @@ Status CheckNotPath(const ConfigFile& file, const ConfigFile::Line& line,
   std::string database;
   if (path.is_directory()) {
     const bool is_of_other =
-        own.directory != own.database && path.IsFor(own.directory) &&
+        path.IsFor(own.directory) &&
         own.fs->FileExists(CurrentFileName(own.directory), IOOptions(), nullptr)
             .ok();
     other = is_of_other ? own.directory : "";
@@ -224,8 +225,7 @@ Status CheckNotPath(const ConfigFile& file, const ConfigFile::Line& line,
 Status CheckNotOfSection(const ConfigFile& file,
                          const ConfigFile::Section& section,
                          const OwnPath& own) {
-  if (section.db.is_literal() && section.db.literal() == own.directory &&
-      own.directory != own.database) {
+  if (section.db.is_literal() && section.db.literal() == own.directory) {
     return file.Error(section.number,
                       MessageOf(own, "the directory", own.directory));
   }
@@ -342,6 +342,9 @@ Status ConfigDirectories::CheckNotOfOthers(FileSystem* fs,
                                            const std::vector<DbPath>& paths) {
   for (const DbPath& path : paths) {
     const OwnPath own{fs, database, option, CleanDirectoryName(fs, path.path)};
+    if (own.directory == database) {
+      continue;
+    }
     for (const ConfigFile::Section& section : file.sections()) {
       const Status s = CheckNotOfSection(file, section, own);
       if (!s.ok()) {

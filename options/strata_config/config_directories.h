@@ -70,7 +70,8 @@ class ConfigDirectories {
 
   // Checks 6: paths of an open or another call, whether lines or the program
   // have named them. Returns InvalidArgument that names the line of the other
-  // database, the path and the option.
+  // database, the path and the option. The directory of the database itself is
+  // left to CheckNoDatabase(), by the open of the other one.
   // database: as Expand(). option: the one with the paths.
   static Status CheckNotOfOthers(FileSystem* fs, const ConfigFile& file,
                                  const std::string& database,

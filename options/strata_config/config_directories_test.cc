@@ -105,6 +105,9 @@ TEST(ConfigDirectoriesTest, DirectoryOfTheDatabaseIsAPath) {
   EXPECT_EQ("", ErrorOf("[DBOptions \"*\"]\ndb_paths={dir}:1g,/s/{db}\n"
                         "[CFOptions \"/a\" \"*\"]\ncf_paths={dir},/x\n"
                         "[CFOptions \"/b\" \"*\"]\ncf_paths={dir},/y\n"));
+  // It can lie beside the directories with names.
+  EXPECT_EQ("", ErrorOf("[CFOptions \"*\" \"*\"]\ncf_paths={dir},/data/{db}\n"
+                        "[CFOptions \"/data/a\" \"x\"]\ncf_paths={dir}\n"));
   EXPECT_TRUE(Has(ErrorOf("[DBOptions \"*\"]\ndb_paths={dir}/sst\n"),
                   "/c.ini:2: db_paths: there is other text beside {dir}"));
   EXPECT_TRUE(Has(ErrorOf("[DBOptions \"/a\"]\ndb_log_dir=/log{dir}\n"),
@@ -225,6 +228,7 @@ TEST(ConfigDirectoriesTest, PathsOfACallAreNotThoseOfOthers) {
   EXPECT_TRUE(Has(check("/data/a", "/s/one"), "/c.ini:4: cf_paths: "));
   EXPECT_EQ("", check("/one", "/s/one"));
   EXPECT_TRUE(Has(check("/b", "/one/"), "/c.ini:3: \"/one\""));
+  EXPECT_EQ("", check("/hdd/data%2Fa", "/hdd/data%2Fa"));
   // A directory is that of a database if it has one.
   EXPECT_EQ("", check("/b", dir + "/a"));
   ASSERT_OK(WriteStringToFile(env, "MANIFEST-000001\n", dir + "/a/CURRENT"));

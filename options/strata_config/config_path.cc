@@ -151,7 +151,7 @@ ConfigPath ConfigPath::Of(const std::string& database,
 void ConfigPath::SetOwner(const std::string& database,
                           const std::string& path) {
   owner_ = database;
-  is_directory_ = false;
+  is_directory_ = path == database;
   parts_.clear();
   for (std::string& part : PartsOf(path)) {
     parts_.emplace_back(std::move(part));

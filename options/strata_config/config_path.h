@@ -28,8 +28,9 @@ namespace ROCKSDB_NAMESPACE {
 //    whole part of it. With other text beside {db}, the path of one database
 //    could be that of another one whose name is longer.
 // 4. So the name of a database can be found in its path, and CollidesWith()
-//    finds all pairs of databases that have a path in common. It does not know
-//    which {dir} is a path of another database.
+//    finds all pairs of databases that have a path in common. Directories of
+//    databases are left to others: which ones there are is not known, and with
+//    the pattern "*" each directory beside {db} could be a path of a database.
 class ConfigPath {
  public:
   // Parses the value of db_paths or cf_paths in a section for these databases.
@@ -62,13 +63,14 @@ class ConfigPath {
   // of a pattern.
   const std::string& text() const { return text_; }
   bool is_of_one_database() const { return owner_.has_value(); }
-  // The directory of each database of the pattern: "{dir}".
+  // The directory of the database, or of each database of the pattern.
   bool is_directory() const { return is_directory_; }
   // Returns true if it may be a path of the database.
   bool IsFor(const std::string& database) const;
 
   // Returns true if it is, for one database, the same directory as `other` for
-  // another one. Sets *database and *other_database to such databases.
+  // another one. Sets *database and *other_database to such databases. False if
+  // one of them is_directory().
   bool CollidesWith(const ConfigPath& other, std::string* database,
                     std::string* other_database) const;
 
