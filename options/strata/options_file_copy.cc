@@ -17,29 +17,20 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-const char* const kSpaces = " \t\r\n";
-
 // A line "name=value" or "# strata: name=value".
 struct OptionLine {
   std::string name;  // empty: the line is no option
   std::string value;
 };
 
-std::string Trim(const std::string& text) {
-  const size_t begin = text.find_first_not_of(kSpaces);
-  return begin == std::string::npos
-             ? ""
-             : text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
-}
-
 OptionLine Parse(const std::string& line) {
   OptionLine result;
-  const std::string revealed = Trim(OwnOptionLines::Reveal(line));
+  const std::string revealed = trim(OwnOptionLines::Reveal(line));
   const size_t equals = revealed.find('=');
   if (!revealed.empty() && revealed[0] != '#' && revealed[0] != '[' &&
       equals != std::string::npos) {
-    result.name = Trim(revealed.substr(0, equals));
-    result.value = Trim(revealed.substr(equals + 1));
+    result.name = trim(revealed.substr(0, equals));
+    result.value = trim(revealed.substr(equals + 1));
   }
   return result;
 }
@@ -70,7 +61,7 @@ Section ParseSection(const std::string& header) {
   return section;
 }
 
-bool IsHeader(const std::string& line) { return Trim(line).rfind('[', 0) == 0; }
+bool IsHeader(const std::string& line) { return trim(line).rfind('[', 0) == 0; }
 
 // Calls fn(section, line) for each line of the text, which has its line break.
 // The header of a section is its first line.
@@ -83,7 +74,7 @@ void ForEachLine(const std::string& text,
     const size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
     const std::string line = text.substr(begin, end - begin);
     if (IsHeader(line)) {
-      section = ParseSection(Trim(line));
+      section = ParseSection(trim(line));
     }
     fn(section, line);
     begin = end;
