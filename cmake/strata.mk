@@ -299,6 +299,7 @@ STRATA_LIB = \
   tools/strata/ldb_options_file.cc \
   tools/strata/ldb_path_cost.cc \
   tools/strata/ldb_path_flags.cc \
+  tools/strata/ldb_session_mark.cc \
   util/strata/crc32c_x86.cc \
   util/strata/io_uring_batch.cc \
   util/strata/overlapped_reads.cc \
@@ -661,6 +662,7 @@ STRATA_TEST_MAIN = \
   tools/strata/ldb_path_cost_test.cc \
   tools/strata/ldb_path_flags_test.cc \
   tools/strata/ldb_paths_test.cc \
+  tools/strata/ldb_session_mark_test.cc \
   tools/workloads/active_clock_test.cc \
   tools/workloads/device_profile_test.cc \
   tools/workloads/generators_test.cc \

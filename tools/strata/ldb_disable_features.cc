@@ -233,8 +233,14 @@ void DisableFeaturesCommand::PrepareOptions() {
   // It would drop what depends on missing files, and nothing would remain.
   options_.best_efforts_recovery = false;
   options_.listeners.push_back(progress_);
+  options_.listeners.push_back(options_file_.mark());
   for (ColumnFamilyDescriptor& family : column_families_) {
     plan_->SetSessionOptions(PathsOf(family.options), &family.options);
+    if (is_db_txn_) {
+      // TransactionDB::Open() turns automatic compactions off and on again,
+      // which writes a second OPTIONS file: that of the program is deleted.
+      family.options.disable_auto_compactions = true;
+    }
   }
 }
 

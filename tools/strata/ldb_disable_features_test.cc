@@ -459,6 +459,32 @@ TEST_F(LdbDisableFeaturesTest, OtherOptionsStay) {
   CheckConverted();
 }
 
+// TransactionDB::Open() changes options of column families.
+TEST_F(LdbDisableFeaturesTest, TransactionDatabase) {
+  for (const char* const policy : {"0", "1", "2"}) {
+    SCOPED_TRACE(policy);
+    Options map = FeatureOptions(kMap, "a", 0, {}, {});
+    map.disable_auto_compactions = false;
+    map.prefix_extractor = std::make_shared<OwnPrefix>();
+    Make({map, PlainOptions()});
+    const std::string text = WithoutOwnOptions(OptionsFile().second);
+    for (const char* const part :
+         {OwnPrefix::kName, "disable_auto_compactions=false",
+          "disable_auto_compactions=true",
+          "max_write_buffer_size_to_maintain=0", "allow_2pc=false"}) {
+      EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+    }
+    ASSERT_EQ(0,
+              Run({"--use_txn", std::string("--txn_write_policy=") + policy}))
+        << output_;
+    EXPECT_EQ(OptionsFile().second, text);
+    CheckConverted();
+    if (HasFatalFailure()) {
+      return;
+    }
+  }
+}
+
 TEST_F(LdbDisableFeaturesTest, SomeFeaturesStay) {
   Make(AllFeatures());
   ASSERT_EQ(0, Run({"--features=deltas,write_groups"})) << output_;
@@ -675,6 +701,7 @@ TEST_F(LdbDisableFeaturesTest, WalsInTheDirectoryOfTheDatabase) {
     Fill(/*wal=*/true);
     Close();
     ASSERT_GT(Count(wal_dir, kWalFile), 0u);
+    ASSERT_GT(Count(dbname_, kWalFile), 0u);
     const std::string hidden = PathOf("w", 1);
     ASSERT_OK(env_->RenameFile(wal_dir, hidden));
     auto before = Snapshot(options_);

@@ -3,7 +3,6 @@
 
 #include "tools/strata/ldb_options_file.h"
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -52,25 +51,52 @@ Status LdbOptionsFile::Opened() const {
       "was opened by another process meanwhile. Run the command again");
 }
 
-Status LdbOptionsFile::KeepAfterOpen() {
+Status LdbOptionsFile::ReadFiles(Files* files) const {
   std::vector<std::string> names;
   Status s = List(&names);
-  if (!s.ok() || names.empty() || names[0] == name_) {
-    // The open has written none: fail_if_options_file_error is false.
+  for (size_t i = 0; s.ok() && i < names.size(); ++i) {
+    std::string text;
+    s = ReadFileToString(env_, PathOf(names[i]), &text);
+    if (i > 0 && (s.IsNotFound() || s.IsPathNotFound())) {
+      // The open may delete old ones in the background.
+      names.resize(i);
+      s = Status::OK();
+    } else if (s.ok() && !mark_->IsIn(text)) {
+      files->other = text;
+      break;
+    } else if (s.ok() && ++files->num_own == 1) {
+      files->own = text;
+    }
+  }
+  files->names = names;
+  return s;
+}
+
+bool LdbOptionsFile::Files::Follows(const std::string& name) const {
+  for (size_t i = 0; i < names.size() && i <= num_own; ++i) {
+    if (names[i] == name) {
+      return true;
+    }
+  }
+  return false;
+}
+
+Status LdbOptionsFile::KeepAfterOpen() {
+  Files files;
+  Status s = ReadFiles(&files);
+  if (s.ok() && files.num_own == 0) {
+    // The number of what the open has written is too small: the newest file is
+    // the one from before.
+    s = CheckNewest();
+  }
+  if (!s.ok() || files.num_own == 0) {
     return s;
   }
-  // An open leaves two files: the one before is still there.
-  if (names.size() < 2) {
-    return Opened();
-  }
-  const bool is_first = names[1] == name_;
-  std::string text;
-  s = ReadFileToString(env_, PathOf(names[is_first ? 0 : 1]), &text);
-  if (s.ok()) {
-    name_ = names[0];
-    s = Replace(is_first ? OptionsFileCopy::WithOwnOptionsOf(text_, text)
-                         : text);
-  }
+  const bool is_first = files.Follows(name_);
+  name_ = files.names[0];
+  s = Replace(!is_first && files.HasOther()
+                  ? files.other
+                  : OptionsFileCopy::WithOwnOptionsOf(text_, files.own));
   return s.ok() && !is_first ? Opened() : s;
 }
 

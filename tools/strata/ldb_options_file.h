@@ -3,11 +3,14 @@
 
 #pragma once
 
+#include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "rocksdb/rocksdb_namespace.h"
 #include "rocksdb/status.h"
+#include "tools/strata/ldb_session_mark.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -22,9 +25,15 @@ class Env;
 //
 // Invariants:
 // 1. After KeepAfterOpen(), also if it fails by Busy, the newest OPTIONS file
-//    has all options of RocksDB's as the last one before the open.
+// is
+//    none with the options of a session: it has all options of RocksDB's as the
+//    last one before the open.
 // 2. What another process has written between two calls is noticed (Busy), and
-//    not changed.
+//    not changed. mark() tells its files from those of the session, of which
+//    one open may write several: TransactionDB::Open() can change options.
+// 3. Where the files do not tell whether another process has opened the
+//    database, because none from before the open is left, KeepAfterOpen()
+//    returns Busy, too, and puts the text that Load() has read there.
 //
 // Not thread-safe.
 class LdbOptionsFile {
@@ -32,6 +41,9 @@ class LdbOptionsFile {
   // Reads the newest OPTIONS file.
   static Status ReadNewest(Env* env, const std::string& dbname,
                            std::string* name, std::string* text);
+
+  // Each open that KeepAfterOpen() follows needs this listener.
+  const std::shared_ptr<LdbSessionMark>& mark() const { return mark_; }
 
   // Reads the newest one, which is the one to keep.
   Status Load(Env* env, const std::string& dbname);
@@ -41,12 +53,13 @@ class LdbOptionsFile {
   // The text of the one that Load() has read.
   const std::string& text() const { return text_; }
 
-  // Puts the text that Load() has read into the file that an open has just
-  // written, with Strata's options of that file in place of those in the text:
-  // the data may already depend on them. If the open was not the first one
-  // after the last call of this object, puts the text of the other open's file
-  // there instead and returns Busy.
-  // REQUIRES: Load() returned OK, and this process has the database open.
+  // Puts the text that Load() has read into the newest file that an open has
+  // just written, with Strata's options of that file in place of those in the
+  // text: the data may already depend on them. If the open was not the first
+  // one after the last call of this object, puts the text of the other open's
+  // file there instead and returns Busy.
+  // REQUIRES: Load() returned OK, and this process has the database open, with
+  // mark() among its listeners.
   Status KeepAfterOpen();
 
   // Returns Busy if there is a newer OPTIONS file than name().
@@ -59,8 +72,25 @@ class LdbOptionsFile {
   Status Replace(const std::string& text) const;
 
  private:
+  // The OPTIONS files after an open.
+  struct Files {
+    // The newest one first.
+    std::vector<std::string> names;
+    // This open has written so many, which are the newest ones.
+    size_t num_own = 0;
+    // The text of the newest one if num_own > 0.
+    std::string own;
+    // The text of the newest one of another open; empty: there is none.
+    std::string other;
+
+    bool HasOther() const { return num_own < names.size(); }
+    // Returns true if the open wrote over this file, or came right after it.
+    bool Follows(const std::string& name) const;
+  };
+
   // Returns the names of the OPTIONS files, the newest one first.
   Status List(std::vector<std::string>* names) const;
+  Status ReadFiles(Files* files) const;
   std::string PathOf(const std::string& name) const {
     return dbname_ + "/" + name;
   }
@@ -68,6 +98,8 @@ class LdbOptionsFile {
   Status Opened() const;
 
   Env* env_ = nullptr;
+  const std::shared_ptr<LdbSessionMark> mark_ =
+      std::make_shared<LdbSessionMark>();
   std::string dbname_;
   std::string name_;
   std::string text_;

@@ -16,10 +16,12 @@ const char* const kText =
     "[DBOptions]\n"
     "  create_if_missing=true\n"
     "  # strata: max_write_groups_per_leader=8\n";
+// The name of the mark follows.
 const char* const kOfSession =
     "[DBOptions]\n"
     "  create_if_missing=false\n"
-    "  # strata: wal_mmap_buffer_size=65536\n";
+    "  # strata: wal_mmap_buffer_size=65536\n"
+    "  listeners=";
 const char* const kKept =
     "[DBOptions]\n"
     "  # strata: wal_mmap_buffer_size=65536\n"
@@ -47,6 +49,10 @@ class LdbOptionsFileTest : public testing::Test {
   void Write(const std::string& name, const std::string& text) {
     EXPECT_OK(WriteStringToFile(env_, text, dbname_ + "/" + name));
   }
+  std::string OfSession() {
+    return std::string(kOfSession) + file_.mark()->Name() + "\n";
+  }
+
   // An open writes a file and deletes all but two.
   void Open(const std::string& name, const std::string& text,
             const std::string& deleted) {
@@ -75,14 +81,14 @@ TEST_F(LdbOptionsFileTest, TextIsKeptOverSeveralOpens) {
   EXPECT_EQ(file_.name(), "OPTIONS-000010");
   EXPECT_EQ(file_.text(), kText);
   ASSERT_OK(file_.CheckNewest());
-  Open("OPTIONS-000099", kOfSession, "OPTIONS-000007");
+  Open("OPTIONS-000099", OfSession(), "OPTIONS-000007");
   EXPECT_TRUE(file_.CheckNewest().IsBusy());
   ASSERT_OK(file_.KeepAfterOpen());
   EXPECT_EQ(file_.name(), "OPTIONS-000099");
   EXPECT_EQ(Read("OPTIONS-000099"), kKept);
   ASSERT_OK(file_.CheckNewest());
   // Numbers decide which one is newer, not names.
-  Open("OPTIONS-1000000", kOfSession, "OPTIONS-000010");
+  Open("OPTIONS-1000000", OfSession(), "OPTIONS-000010");
   ASSERT_OK(file_.KeepAfterOpen());
   EXPECT_EQ(Read("OPTIONS-1000000"), kKept);
   EXPECT_EQ(file_.text(), kText);
@@ -98,7 +104,7 @@ TEST_F(LdbOptionsFileTest, TextIsKeptOverSeveralOpens) {
 
 TEST_F(LdbOptionsFileTest, AnotherProcessHasOpenedTheDatabase) {
   Open("OPTIONS-000020", kOfOther, "OPTIONS-000007");
-  Open("OPTIONS-000030", kOfSession, "OPTIONS-000010");
+  Open("OPTIONS-000030", OfSession(), "OPTIONS-000010");
   const Status s = file_.KeepAfterOpen();
   EXPECT_TRUE(s.IsBusy());
   EXPECT_NE(s.ToString().find(dbname_ + ": was opened by another process"),
@@ -108,9 +114,48 @@ TEST_F(LdbOptionsFileTest, AnotherProcessHasOpenedTheDatabase) {
   EXPECT_EQ(Read("OPTIONS-000030"), kOfOther);
 }
 
+// An open that changes options, such as TransactionDB::Open(), writes a file
+// for each change.
+TEST_F(LdbOptionsFileTest, SeveralFilesOfAnOpen) {
+  Write("OPTIONS-000020", OfSession());
+  Open("OPTIONS-000030", OfSession(), "OPTIONS-000007");
+  ASSERT_OK(file_.KeepAfterOpen());
+  EXPECT_EQ(file_.name(), "OPTIONS-000030");
+  EXPECT_EQ(Read("OPTIONS-000030"), kKept);
+  EXPECT_EQ(Read("OPTIONS-000010"), kText);
+  ASSERT_OK(file_.CheckNewest());
+}
+
+// Nothing tells whether another process has opened the database: its file would
+// be deleted, too.
+TEST_F(LdbOptionsFileTest, OnlyFilesOfTheSession) {
+  Open("OPTIONS-000020", OfSession(), "OPTIONS-000007");
+  Open("OPTIONS-000030", OfSession(), "OPTIONS-000010");
+  EXPECT_TRUE(file_.KeepAfterOpen().IsBusy());
+  EXPECT_EQ(Read("OPTIONS-000030"), kKept);
+}
+
+// Another process has opened the database before, and the open has written two.
+TEST_F(LdbOptionsFileTest, SeveralFilesAfterAnotherProcess) {
+  Open("OPTIONS-000020", kOfOther, "OPTIONS-000007");
+  Write("OPTIONS-000030", OfSession());
+  Open("OPTIONS-000040", OfSession(), "OPTIONS-000010");
+  EXPECT_TRUE(file_.KeepAfterOpen().IsBusy());
+  EXPECT_EQ(Read("OPTIONS-000040"), kOfOther);
+}
+
 TEST_F(LdbOptionsFileTest, AnOpenWithoutFile) {
   ASSERT_OK(file_.KeepAfterOpen());
   EXPECT_EQ(Read("OPTIONS-000010"), kText);
+  // What it has written is older by its number.
+  Open("OPTIONS-000009", OfSession(), "OPTIONS-000007");
+  ASSERT_OK(file_.KeepAfterOpen());
+  EXPECT_EQ(file_.name(), "OPTIONS-000010");
+  EXPECT_EQ(Read("OPTIONS-000010"), kText);
+  // The newest one is another process's.
+  Write("OPTIONS-000011", kOfOther);
+  EXPECT_TRUE(file_.KeepAfterOpen().IsBusy());
+  EXPECT_EQ(Read("OPTIONS-000011"), kOfOther);
 }
 
 TEST_F(LdbOptionsFileTest, NoFile) {
