@@ -899,6 +899,51 @@ TEST_F(LdbDisableFeaturesTest, OperandsThatCannotBeMerged) {
   CheckConverted();
 }
 
+// A recovery does not count OPTIONS files as used numbers, so an open may write
+// one with the number of the program's, or with a smaller one. Each memtable in
+// the WAL makes the number larger by one.
+TEST_F(LdbDisableFeaturesTest, NumbersOfOptionsFiles) {
+  int num_same = 0;
+  for (int memtables = 0; memtables <= 3; ++memtables) {
+    SCOPED_TRACE(memtables);
+    DestroyAll();
+    options_ = {FeatureOptions(kMap, "a", 0, {}, {}), PlainOptions(),
+                PlainOptions()};
+    options_[0].prefix_extractor = std::make_shared<OwnPrefix>();
+    options_[0].avoid_flush_during_shutdown = true;
+    OpenNew(options_);
+    PutRange(0, 0, kKeys);
+    ASSERT_OK(db_->Flush(FlushOptions(), Handle(0)));
+    for (int i = 0; i < memtables; ++i) {
+      ASSERT_OK(db_->Put(WriteOptions(), Handle(i), "short", "v"));
+      Expect(i, "short", "v");
+    }
+    for (const char* const size : {"1234567", "1234568", "1234569"}) {
+      ASSERT_OK(db_->SetOptions(Handle(0), {{"write_buffer_size", size}}));
+    }
+    Close();
+    const auto [file, stored] = OptionsFile();
+    const std::string text = WithoutOwnOptions(stored);
+    EXPECT_NE(text.find("write_buffer_size=1234569"), std::string::npos);
+    EXPECT_NE(text.find(OwnPrefix::kName), std::string::npos);
+    AtFirst("DisableFeaturesCommand::Convert:Opened",
+            [&, program_file = file, program_text = stored] {
+              const auto [name, kept] = OptionsFile();
+              EXPECT_EQ(WithoutOwnOptions(kept), text);
+              // The option of the map is gone.
+              num_same += name == program_file && kept != program_text ? 1 : 0;
+            });
+    ASSERT_EQ(0, Run()) << output_;
+    ClearSyncPoints();
+    EXPECT_EQ(OptionsFile().second, text);
+    CheckConverted();
+    if (HasFatalFailure()) {
+      return;
+    }
+  }
+  EXPECT_GT(num_same, 0);
+}
+
 TEST_F(LdbDisableFeaturesTest, UnknownComparator) {
   static const OwnComparator comparator;
   std::vector<Options> options = {FeatureOptions(kMap, "a", 0, {}, {}),
