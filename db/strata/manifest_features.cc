@@ -3,6 +3,8 @@
 
 #include "db/strata/manifest_features.h"
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "db/path_layout/manifest_records.h"
@@ -49,6 +51,8 @@ Status ManifestFeatures::ReadRecords(FileSystem* fs,
                                      const std::string& dbname) {
   records_ = FeatureSet();
   comparators_.clear();
+  log_numbers_.clear();
+  min_log_number_to_keep_ = 0;
   Status s = FindManifest(fs, dbname, &manifest_);
   uint64_t size = 0;
   if (s.ok()) {
@@ -66,6 +70,10 @@ Status ManifestFeatures::ReadRecords(FileSystem* fs,
       return decoded;
     }
     records_.Add(FeaturesOf(edit));
+    if (edit.HasMinLogNumberToKeep()) {
+      min_log_number_to_keep_ =
+          std::max(min_log_number_to_keep_, edit.GetMinLogNumberToKeep());
+    }
     const uint32_t id = edit.GetColumnFamily();
     if (edit.IsColumnFamilyAdd()) {
       names[id] = edit.GetColumnFamilyName();
@@ -77,12 +85,28 @@ Status ManifestFeatures::ReadRecords(FileSystem* fs,
     if (edit.HasComparatorName()) {
       comparators_[found->second] = edit.GetComparatorName();
     }
+    uint64_t& log_number = log_numbers_[id];
+    if (edit.HasLogNumber()) {
+      log_number = std::max(log_number, edit.GetLogNumber());
+    }
     if (edit.IsColumnFamilyDrop()) {
+      log_numbers_.erase(id);
       comparators_.erase(found->second);
       names.erase(found);
     }
     return decoded;
   });
+}
+
+uint64_t ManifestFeatures::MinWalNumber(bool allow_2pc) const {
+  if (allow_2pc || log_numbers_.empty()) {
+    return min_log_number_to_keep_;
+  }
+  uint64_t of_families = std::numeric_limits<uint64_t>::max();
+  for (const auto& [id, number] : log_numbers_) {
+    of_families = std::min(of_families, number);
+  }
+  return std::max(min_log_number_to_keep_, of_families);
 }
 
 ManifestFeatures::Family ManifestFeatures::Describe(

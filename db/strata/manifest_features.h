@@ -81,6 +81,12 @@ class ManifestFeatures {
     return comparators_;
   }
 
+  // Returns the smallest number of a WAL that an open replays: those before it
+  // are obsolete.
+  // allow_2pc: DBOptions::allow_2pc. Older WALs may have prepared transactions.
+  // REQUIRES: ReadRecords() returned OK.
+  uint64_t MinWalNumber(bool allow_2pc) const;
+
   // Reads the files of the column families.
   // comparator_of: see ReadManifestFiles(). Without the comparator of a family
   //     that has delta files their number is unknown.
@@ -99,6 +105,11 @@ class ManifestFeatures {
   std::string manifest_;
   FeatureSet records_;
   std::map<std::string, std::string> comparators_;
+  // Id of a column family that is not dropped -> the smallest number of a WAL
+  // with data that its files lack.
+  std::map<uint32_t, uint64_t> log_numbers_;
+  // The same for the database; 0: no record has it.
+  uint64_t min_log_number_to_keep_ = 0;
   std::vector<Family> families_;
 };
 

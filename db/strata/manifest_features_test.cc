@@ -3,6 +3,7 @@
 
 #include "db/strata/manifest_features.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -135,6 +136,34 @@ TEST_F(ManifestFeaturesTest, MarkOfAWalBuffer) {
   Close();
   features = Read();
   EXPECT_TRUE(features.records().IsEmpty());
+}
+
+TEST_F(ManifestFeaturesTest, WalsThatAnOpenReplays) {
+  const std::vector<Options> options = {PlainOptions(), PlainOptions()};
+  OpenNew(options);
+  std::unique_ptr<WalFile> first;
+  ASSERT_OK(db_->GetCurrentWalFile(&first));
+  PutRange(0, 0, 5, 0, /*wal=*/true);
+  PutRange(1, 0, 5, 0, /*wal=*/true);
+  EXPECT_LE(Read().MinWalNumber(/*allow_2pc=*/false), first->LogNumber());
+  // The other family's entries are in this WAL alone.
+  ASSERT_OK(db_->Flush(FlushOptions(), Handle(0)));
+  std::unique_ptr<WalFile> second;
+  ASSERT_OK(db_->GetCurrentWalFile(&second));
+  ASSERT_GT(second->LogNumber(), first->LogNumber());
+  EXPECT_LE(Read().MinWalNumber(/*allow_2pc=*/false), first->LogNumber());
+  ASSERT_OK(db_->Flush(FlushOptions(), Handle(1)));
+  EXPECT_EQ(Read().MinWalNumber(/*allow_2pc=*/false), second->LogNumber());
+  EXPECT_LE(Read().MinWalNumber(/*allow_2pc=*/true), second->LogNumber());
+  // A column family that is dropped needs none, and one without entries does
+  // not need an old one.
+  PutRange(1, 0, 5, 1, /*wal=*/true);
+  PutRange(0, 0, 5, 1, /*wal=*/true);
+  ASSERT_OK(db_->Flush(FlushOptions(), Handle(0)));
+  EXPECT_EQ(Read().MinWalNumber(/*allow_2pc=*/false), second->LogNumber());
+  ASSERT_OK(db_->DropColumnFamily(Handle(1)));
+  EXPECT_GT(Read().MinWalNumber(/*allow_2pc=*/false), second->LogNumber());
+  Close();
 }
 
 TEST_F(ManifestFeaturesTest, NoDatabase) {

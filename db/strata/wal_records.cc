@@ -35,7 +35,7 @@ Status HasRecord(FileSystem* fs, const std::string& name, uint64_t number,
   const Status s =
       fs->NewSequentialFile(name, FileOptions(), &file, /*dbg=*/nullptr);
   if (!s.ok()) {
-    return s;
+    return s.IsNotFound() || s.IsPathNotFound() ? Status::OK() : s;
   }
   DamageReporter reporter;
   log::Reader reader(
@@ -53,7 +53,7 @@ Status HasRecord(FileSystem* fs, const std::string& name, uint64_t number,
 }  // namespace
 
 Status FindWalRecord(FileSystem* fs, const std::string& directory,
-                     bool* found) {
+                     uint64_t min_number, bool* found) {
   std::vector<std::string> names;
   Status s = fs->GetChildren(directory, IOOptions(), &names, nullptr);
   bool has_record = false;
@@ -61,7 +61,7 @@ Status FindWalRecord(FileSystem* fs, const std::string& directory,
     uint64_t number = 0;
     FileType type = kInfoLogFile;
     if (s.ok() && !has_record && ParseFileName(name, &number, &type) &&
-        type == kWalFile) {
+        type == kWalFile && number >= min_number) {
       s = HasRecord(fs, directory + "/" + name, number, &has_record);
     }
   }

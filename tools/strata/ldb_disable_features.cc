@@ -244,14 +244,23 @@ void DisableFeaturesCommand::PrepareOptions() {
   }
 }
 
+Status DisableFeaturesCommand::FindNeededRecord(bool* found) const {
+  if (manifest_.records().Has(FeatureSet::kWalBuffer)) {
+    // The end of a WAL may be in the buffer alone.
+    *found = true;
+    return Status::OK();
+  }
+  return FindWalRecord(fs(), WalDir(),
+                       manifest_.MinWalNumber(is_db_txn_ || options_.allow_2pc),
+                       found);
+}
+
 Status DisableFeaturesCommand::CheckWals() const {
   if (!given_paths_.NeedsEmptyWals()) {
     return Status::OK();
   }
-  // The end of a WAL may be in the buffer alone.
-  bool has_records = manifest_.records().Has(FeatureSet::kWalBuffer);
-  const Status s =
-      has_records ? Status::OK() : FindWalRecord(fs(), WalDir(), &has_records);
+  bool has_records = false;
+  const Status s = FindNeededRecord(&has_records);
   return s.ok() ? given_paths_.CheckWals(has_records) : s;
 }
 

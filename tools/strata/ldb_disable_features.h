@@ -102,6 +102,8 @@ class DisableFeaturesCommand : public LDBCommand {
   // Takes the paths of --cf_paths away from column families that are not on
   // them (LdbGivenPaths).
   void TakeForeignPaths();
+  // Finds out whether an open replays something.
+  Status FindNeededRecord(bool* found) const;
   // Returns an error if WALs may have data of a column family whose paths
   // nothing tells.
   Status CheckWals() const;

@@ -17,6 +17,7 @@
 #include "db/path_layout/path_copy_test_util.h"
 #include "db/path_layout/path_move_mark.h"
 #include "db/strata/manifest_features.h"
+#include "db/strata/wal_records.h"
 #include "env/fs_readonly.h"
 #include "file/filename.h"
 #include "options/strata/options_file_copy.h"
@@ -595,6 +596,31 @@ TEST_F(LdbDisableFeaturesTest, PathsOfAFamilyWithoutFiles) {
   EXPECT_TRUE(Printed("[cf1] The column family is not on the paths"))
       << output_;
   EXPECT_FALSE(Printed("[cf2] The column family is not on the paths"))
+      << output_;
+  CheckConverted();
+}
+
+// Recycled WALs stay with their records, also when the database is closed.
+TEST_F(LdbDisableFeaturesTest, WalsThatNoOpenReplays) {
+  options_ = {FeatureOptions(kMap, "a", 1, {}, {}), PlainOptions(),
+              PlainOptions()};
+  for (Options& one : options_) {
+    one.recycle_log_file_num = 2;
+    one.avoid_flush_during_shutdown = true;
+  }
+  OpenNew(options_);
+  for (int version = 0; version < 4; ++version) {
+    for (int family = 0; family < 2; ++family) {
+      PutRange(family, 0, kKeys, version, /*wal=*/true);
+      ASSERT_OK(db_->Flush(FlushOptions(), Handle(family)));
+    }
+  }
+  Close();
+  bool found = false;
+  ASSERT_OK(FindWalRecord(fs_.get(), dbname_, /*min_number=*/0, &found));
+  ASSERT_TRUE(found);
+  ASSERT_EQ(0, Run({"--cf_paths=" + PathOf("a", 0)})) << output_;
+  EXPECT_TRUE(Printed("[cf1] The column family is not on the paths"))
       << output_;
   CheckConverted();
 }

@@ -53,7 +53,7 @@ class LdbGivenPaths {
   bool NeedsEmptyWals() const { return !families_without_files_.empty(); }
   // Returns an error that names the column families without files if there are
   // some that were given paths, and WALs may have data (invariant 2).
-  // has_records: whether a WAL has a record of any family.
+  // has_records: whether a WAL that an open replays has a record of any family.
   Status CheckWals(bool has_records) const;
 
  private:
