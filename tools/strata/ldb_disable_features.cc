@@ -230,7 +230,8 @@ void DisableFeaturesCommand::PrepareOptions() {
   features_.ResetOptions(static_cast<StrataDBOptions*>(&options_));
   // The old MANIFEST has records of what is to go.
   options_.reuse_manifest_on_open = false;
-  // It would drop what depends on missing files, and nothing would remain.
+  // It would drop what depends on missing files, and nothing would remain. WALs
+  // have no records then (CheckWals()), so nothing else changes.
   options_.best_efforts_recovery = false;
   options_.listeners.push_back(progress_);
   options_.listeners.push_back(options_file_.mark());
@@ -256,11 +257,24 @@ Status DisableFeaturesCommand::FindNeededRecord(bool* found) const {
 }
 
 Status DisableFeaturesCommand::CheckWals() const {
-  if (!given_paths_.NeedsEmptyWals()) {
+  // The options are as they were loaded.
+  const bool is_best_efforts = options_.best_efforts_recovery;
+  if (!is_best_efforts && !given_paths_.NeedsEmptyWals()) {
     return Status::OK();
   }
   bool has_records = false;
   const Status s = FindNeededRecord(&has_records);
+  if (s.ok() && is_best_efforts && has_records) {
+    return Status::InvalidArgument(
+        db_path_,
+        "has best_efforts_recovery, so its program reads no WALs when it opens "
+        "it, but WALs in " +
+            WalDir() +
+            " have records that the command would bring back. Put or delete a "
+            "key with the program, flush all column families (DB::Flush()), "
+            "and close the database: the MANIFEST needs none of these WALs "
+            "then");
+  }
   return s.ok() ? given_paths_.CheckWals(has_records) : s;
 }
 

@@ -55,7 +55,8 @@ class FileSystem;
 //    make; LdbOptionsFile corrects it at once. So only a process that is killed
 //    during an open, or an open that fails after it has written the file,
 //    leaves such a file for the next run.
-// 6. If another process opens the database between two opens of the command, or
+// 6. No write comes back that the program does not see (CheckWals()).
+// 7. If another process opens the database between two opens of the command, or
 //    after the last one, the command ends with Busy before it changes anything
 //    else, and the OPTIONS file has what the other process has written.
 class DisableFeaturesCommand : public LDBCommand {
@@ -105,7 +106,9 @@ class DisableFeaturesCommand : public LDBCommand {
   // Finds out whether an open replays something.
   Status FindNeededRecord(bool* found) const;
   // Returns an error if WALs may have data of a column family whose paths
-  // nothing tells.
+  // nothing tells, or data that no open of the program replays, because it has
+  // best_efforts_recovery: keys would come back, or have two entries with one
+  // sequence number.
   Status CheckWals() const;
   // Returns NotFound, with the name of the file and of the column family, if a
   // file of the MANIFEST is not on the known paths. An open with

@@ -556,6 +556,45 @@ TEST_F(LdbDisableFeaturesTest, FilesThatAreNotFound) {
   CheckConverted();
 }
 
+// With best_efforts_recovery no open replays WALs. The command must not bring
+// back what the program has not seen any more.
+TEST_F(LdbDisableFeaturesTest, WalsOfBestEffortsRecovery) {
+  Make({FeatureOptions(kMap, "a", 0, {}, {}), PlainOptions()});
+  for (Options& one : options_) {
+    one.best_efforts_recovery = true;
+    one.avoid_flush_during_shutdown = true;
+  }
+  std::string value;
+  ASSERT_OK(Open(options_, /*create_families=*/false));
+  ASSERT_OK(db_->Put(WriteOptions(), Handle(0), "x", "v"));
+  ASSERT_OK(Open(options_, /*create_families=*/false));
+  EXPECT_TRUE(db_->Get(ReadOptions(), Handle(0), "x", &value).IsNotFound());
+  Close();
+  const auto before = Snapshot(options_);
+  for (const char* const flag : {"--dry_run=false", "--dry_run"}) {
+    ASSERT_EQ(1, Run({flag})) << output_;
+    EXPECT_TRUE(Printed("has best_efforts_recovery")) << output_;
+    EXPECT_TRUE(Printed("Put or delete a key with the program")) << output_;
+  }
+  EXPECT_EQ(Snapshot(options_), before);
+  // As the message says. The old WAL may stay.
+  ASSERT_OK(Open(options_, /*create_families=*/false));
+  ASSERT_OK(db_->Delete(WriteOptions(), Handle(1), "none"));
+  for (ColumnFamilyHandle* handle : handles_) {
+    ASSERT_OK(db_->Flush(FlushOptions(), handle));
+  }
+  Close();
+  ASSERT_EQ(0, Run()) << output_;
+  EXPECT_NE(OptionsFile().second.find("best_efforts_recovery=true"),
+            std::string::npos);
+  for (Options& one : options_) {
+    one.best_efforts_recovery = false;
+  }
+  ASSERT_OK(Open(Off(options_), /*create_families=*/false));
+  EXPECT_TRUE(db_->Get(ReadOptions(), Handle(0), "x", &value).IsNotFound());
+  CheckConverted();
+}
+
 // --cf_paths are those of one family alone. The OPTIONS file does not tell.
 TEST_F(LdbDisableFeaturesTest, PathsOfOneFamily) {
   Make({FeatureOptions(kMap, "a", 2, {1}, {0}),
