@@ -278,21 +278,46 @@ Status DisableFeaturesCommand::CheckWals() const {
   return s.ok() ? given_paths_.CheckWals(has_records) : s;
 }
 
-Status DisableFeaturesCommand::CheckFiles() const {
-  for (const ManifestFeatures::Family& family : manifest_.families()) {
-    const std::string missing = FirstMissingFile(
-        fs(), family.files, PathsOf(FindFamily(family.name)->options));
+std::string DisableFeaturesCommand::MissingFile(std::string* family) const {
+  for (const ManifestFeatures::Family& in_manifest : manifest_.families()) {
+    const ColumnFamilyDescriptor* const known = FindFamily(in_manifest.name);
+    // An open database may have created it after Survey().
+    const std::string missing = known == nullptr
+                                    ? ""
+                                    : FirstMissingFile(fs(), in_manifest.files,
+                                                       PathsOf(known->options));
     if (!missing.empty()) {
-      return Status::NotFound(
-          missing,
-          "is a file of column family \"" + family.name +
-              "\" in the MANIFEST, but is not there. If the column family has "
-              "cf_paths or db_paths that the OPTIONS file of the database does "
-              "not have, pass them as --" +
-              kPathsFlag + "; see \"What it needs\" in docs/compatibility.md");
+      *family = in_manifest.name;
+      return missing;
     }
   }
-  return Status::OK();
+  return "";
+}
+
+Status DisableFeaturesCommand::CheckFiles() {
+  std::string family;
+  std::string missing = MissingFile(&family);
+  // Without the LOCK a job of an open database may have deleted the file.
+  bool is_certain = !is_dry_run_;
+  while (!missing.empty() && !is_certain) {
+    const Status s = ReadManifest();
+    if (!s.ok()) {
+      return s;
+    }
+    const std::string now = MissingFile(&family);
+    is_certain = now == missing;
+    missing = now;
+  }
+  if (missing.empty()) {
+    return Status::OK();
+  }
+  return Status::NotFound(
+      missing,
+      "is a file of column family \"" + family +
+          "\" in the MANIFEST, but is not there. If the column family has "
+          "cf_paths or db_paths that the OPTIONS file of the database does "
+          "not have, pass them as --" +
+          kPathsFlag + "; see \"What it needs\" in docs/compatibility.md");
 }
 
 void DisableFeaturesCommand::TakeForeignPaths() {
@@ -367,7 +392,7 @@ Status DisableFeaturesCommand::UseComparators() {
   return Status::OK();
 }
 
-Status DisableFeaturesCommand::Survey() {
+Status DisableFeaturesCommand::ReadManifest() {
   Status s = manifest_.ReadRecords(fs(), db_path_);
   if (s.ok()) {
     s = UseComparators();
@@ -378,6 +403,11 @@ Status DisableFeaturesCommand::Survey() {
       return family == nullptr ? nullptr : family->options.comparator;
     });
   }
+  return s;
+}
+
+Status DisableFeaturesCommand::Survey() {
+  Status s = ReadManifest();
   if (s.ok()) {
     TakeForeignPaths();
   }
@@ -604,6 +634,7 @@ Status DisableFeaturesCommand::Run() {
   }
   Report().Plan(fs(), *plan_, NewOptions().features(), NeedsOpen());
   s = CheckConfig();
+  TEST_SYNC_POINT("DisableFeaturesCommand::Run:BeforeCheckFiles");
   if (s.ok() && NeedsOpen()) {
     s = CheckFiles();
   }

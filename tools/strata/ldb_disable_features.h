@@ -110,10 +110,17 @@ class DisableFeaturesCommand : public LDBCommand {
   // best_efforts_recovery: keys would come back, or have two entries with one
   // sequence number.
   Status CheckWals() const;
+  // Returns the first file of the MANIFEST that is not on the known paths, and
+  // its column family; empty: all are there.
+  std::string MissingFile(std::string* family) const;
   // Returns NotFound, with the name of the file and of the column family, if a
   // file of the MANIFEST is not on the known paths. An open with
-  // best_efforts_recovery, or one that checks no files, would not fail.
-  Status CheckFiles() const;
+  // best_efforts_recovery, or one that checks no files, would not fail. A dry
+  // run reads the MANIFEST again until the same file is missing twice, because
+  // the database may be open.
+  Status CheckFiles();
+  // Reads the MANIFEST.
+  Status ReadManifest();
   // Reads what the database has of Strata's features.
   Status Survey();
   Status MakePlan();

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "db/blob/blob_log_format.h"
+#include "db/path_layout/missing_file.h"
 #include "db/path_layout/path_copy_test_util.h"
 #include "db/path_layout/path_move_mark.h"
 #include "db/strata/manifest_features.h"
@@ -566,7 +567,9 @@ TEST_F(LdbDisableFeaturesTest, WalsOfBestEffortsRecovery) {
   }
   std::string value;
   ASSERT_OK(Open(options_, /*create_families=*/false));
-  ASSERT_OK(db_->Put(WriteOptions(), Handle(0), "x", "v"));
+  WriteOptions synced;
+  synced.sync = true;
+  ASSERT_OK(db_->Put(synced, Handle(0), "x", "v"));
   ASSERT_OK(Open(options_, /*create_families=*/false));
   EXPECT_TRUE(db_->Get(ReadOptions(), Handle(0), "x", &value).IsNotFound());
   Close();
@@ -579,7 +582,7 @@ TEST_F(LdbDisableFeaturesTest, WalsOfBestEffortsRecovery) {
   EXPECT_EQ(Snapshot(options_), before);
   // As the message says. The old WAL may stay.
   ASSERT_OK(Open(options_, /*create_families=*/false));
-  ASSERT_OK(db_->Delete(WriteOptions(), Handle(1), "none"));
+  ASSERT_OK(db_->Delete(synced, Handle(1), "none"));
   for (ColumnFamilyHandle* handle : handles_) {
     ASSERT_OK(db_->Flush(FlushOptions(), handle));
   }
@@ -592,6 +595,7 @@ TEST_F(LdbDisableFeaturesTest, WalsOfBestEffortsRecovery) {
   }
   ASSERT_OK(Open(Off(options_), /*create_families=*/false));
   EXPECT_TRUE(db_->Get(ReadOptions(), Handle(0), "x", &value).IsNotFound());
+  Close();
   CheckConverted();
 }
 
@@ -979,8 +983,10 @@ TEST_F(LdbDisableFeaturesTest, NumbersOfOptionsFiles) {
     OpenNew(options_);
     PutRange(0, 0, kKeys);
     ASSERT_OK(db_->Flush(FlushOptions(), Handle(0)));
+    WriteOptions synced;
+    synced.sync = true;
     for (int i = 0; i < memtables; ++i) {
-      ASSERT_OK(db_->Put(WriteOptions(), Handle(i), "short", "v"));
+      ASSERT_OK(db_->Put(synced, Handle(i), "short", "v"));
       Expect(i, "short", "v");
     }
     for (const char* const size : {"1234567", "1234568", "1234569"}) {
@@ -1169,6 +1175,33 @@ TEST_F(LdbDisableFeaturesTest, OpenDatabase) {
   EXPECT_TRUE(Printed("the database must not be open")) << output_;
   // A dry run is possible.
   ASSERT_EQ(0, Run({"--dry_run"})) << output_;
+  ASSERT_OK(VerifyData());
+}
+
+// A job of an open database deletes files that the MANIFEST had when a dry run
+// read it.
+TEST_F(LdbDisableFeaturesTest, DryRunBesideACompaction) {
+  Make(AllFeatures());
+  ASSERT_OK(Open(options_, /*create_families=*/false));
+  size_t num_deleted = 0;
+  AtFirst("DisableFeaturesCommand::Run:BeforeCheckFiles", [&] {
+    const std::vector<ManifestFamily::File> files = DefaultFamily().files;
+    CompactRangeOptions compact;
+    compact.bottommost_level_compaction = BottommostLevelCompaction::kForce;
+    ASSERT_OK(db_->CompactRange(compact, Handle(0), nullptr, nullptr));
+    WaitForCompactOptions wait;
+    wait.wait_for_purge = true;
+    ASSERT_OK(db_->WaitForCompact(wait));
+    for (const ManifestFamily::File& file : files) {
+      num_deleted +=
+          FirstMissingFile(fs_.get(), {file}, options_[0].cf_paths).empty() ? 0
+                                                                            : 1;
+    }
+  });
+  ASSERT_EQ(0, Run({"--dry_run"})) << output_;
+  ClearSyncPoints();
+  EXPECT_GT(num_deleted, 0u);
+  EXPECT_TRUE(Printed("Dry run: nothing was changed")) << output_;
   ASSERT_OK(VerifyData());
 }
 
