@@ -57,6 +57,21 @@ Status AddLinePaths(const ConfigFile& file, const ConfigFile::Section& section,
   return s;
 }
 
+Status AddSectionPaths(const ConfigFile& file,
+                       const ConfigFile::Section& section,
+                       std::vector<LinePath>* paths) {
+  for (const ConfigFile::Line& line : section.lines) {
+    if (!ConfigDirectories::IsPathList(line.name)) {
+      continue;
+    }
+    const Status s = AddLinePaths(file, section, line, paths);
+    if (!s.ok()) {
+      return s;
+    }
+  }
+  return Status::OK();
+}
+
 // Checks that no path for the databases of a pattern is that of another one.
 // Those of two databases with names of their own are left to CheckOwners().
 Status CheckPatterns(const ConfigFile& file,
@@ -142,23 +157,42 @@ Status CheckOwners(const ConfigFile& file) {
   return s;
 }
 
-// Sets *name to that of an SST, blob or delta file in the directory; empty:
-// there is none.
-Status FindDataFile(FileSystem* fs, const std::string& directory,
-                    std::string* name) {
+// What the names of the files in a directory tell.
+struct Contents {
+  // An SST, blob or delta file; empty: there is none.
+  std::string data_file;
+  // The directory is that of a database, and not only a path of one. CURRENT
+  // alone may be missing, after a crash, before a repair.
+  bool is_database = false;
+};
+
+bool IsDataFile(FileType type) {
+  return type == kTableFile || type == kBlobFile || type == kDeltaFile;
+}
+
+bool IsOfDatabase(FileType type) {
+  return type == kCurrentFile || type == kDescriptorFile ||
+         type == kIdentityFile || type == kOptionsFile;
+}
+
+// A directory that does not exist is empty.
+Status ReadContents(FileSystem* fs, const std::string& directory,
+                    Contents* contents) {
   std::vector<std::string> children;
   const Status s = fs->GetChildren(directory, IOOptions(), &children, nullptr);
-  if (s.IsNotFound() || s.IsPathNotFound()) {
-    return Status::OK();
+  if (!s.ok()) {
+    return s.IsNotFound() || s.IsPathNotFound() ? Status::OK() : s;
   }
   for (const std::string& child : children) {
     uint64_t number = 0;
     FileType type = kTempFile;
-    if (s.ok() && ParseFileName(child, &number, &type) &&
-        (type == kTableFile || type == kBlobFile || type == kDeltaFile)) {
-      *name = child;
-      return s;
+    if (!ParseFileName(child, &number, &type)) {
+      continue;
     }
+    if (IsDataFile(type)) {
+      contents->data_file = child;
+    }
+    contents->is_database |= IsOfDatabase(type);
   }
   return s;
 }
@@ -170,11 +204,11 @@ Status CheckNoFiles(FileSystem* fs, const ConfigFile& file,
   if (CleanDirectoryName(fs, path) == database) {
     return Status::OK();
   }
-  std::string name;
-  Status s = FindDataFile(fs, path, &name);
-  if (s.ok() && !name.empty()) {
-    s = Status::InvalidArgument("\"" + path + "\" has files, such as " + name +
-                                ", " + meaning);
+  Contents contents;
+  Status s = ReadContents(fs, path, &contents);
+  if (s.ok() && !contents.data_file.empty()) {
+    s = Status::InvalidArgument("\"" + path + "\" has files, such as " +
+                                contents.data_file + ", " + meaning);
   }
   return s.ok() ? s : file.Error(line.number, line.name, s);
 }
@@ -230,18 +264,35 @@ Status CheckNotOfSection(const ConfigFile& file,
                       MessageOf(own, "the directory", own.directory));
   }
   std::vector<LinePath> paths;
-  for (const ConfigFile::Line& line : section.lines) {
-    if (ConfigDirectories::IsPathList(line.name)) {
-      const Status s = AddLinePaths(file, section, line, &paths);
-      if (!s.ok()) {
-        return s;
-      }
+  Status s = AddSectionPaths(file, section, &paths);
+  for (const LinePath& path : paths) {
+    if (s.ok()) {
+      s = CheckNotPath(file, *path.line, path.path, own);
     }
   }
+  return s;
+}
+
+// Returns an error if one of the paths is the directory of the database, but
+// for another one.
+// contents: of the directory.
+Status CheckNotDirectory(const ConfigFile& file,
+                         const std::vector<LinePath>& paths,
+                         const std::string& database,
+                         const Contents& contents) {
+  const ConfigPath directory = ConfigPath::Of(database, database);
+  std::string other;
+  std::string same;
   for (const LinePath& path : paths) {
-    const Status s = CheckNotPath(file, *path.line, path.path, own);
-    if (!s.ok()) {
-      return s;
+    if (path.path.CollidesWith(directory, &other, &same)) {
+      return file.Error(
+          path.line->number,
+          path.line->name + ": \"" + database +
+              "\" is no database (it has no CURRENT, MANIFEST, IDENTITY or "
+              "OPTIONS file), but has files, such as " +
+              contents.data_file + ", and is by this line a path of " + other +
+              ". A call that creates, repairs or destroys a database there "
+              "would take or delete the files");
     }
   }
   return Status::OK();
@@ -355,8 +406,29 @@ Status ConfigDirectories::CheckNotOfOthers(FileSystem* fs,
   return Status::OK();
 }
 
+Status ConfigDirectories::CheckOwnDirectory(FileSystem* fs,
+                                            const ConfigFile& file,
+                                            const std::string& database) {
+  Contents contents;
+  Status s = ReadContents(fs, database, &contents);
+  if (!s.ok() || contents.is_database || contents.data_file.empty()) {
+    return s;
+  }
+  std::vector<LinePath> paths;
+  for (const ConfigFile::Section& section : file.sections()) {
+    if (s.ok()) {
+      s = AddSectionPaths(file, section, &paths);
+    }
+  }
+  return s.ok() ? CheckNotDirectory(file, paths, database, contents) : s;
+}
+
 Status ConfigDirectories::CheckNew(FileSystem* fs, const ConfigFile& file,
                                    const std::string& database) {
+  const Status s = CheckOwnDirectory(fs, file, database);
+  if (!s.ok()) {
+    return s;
+  }
   return ForEachPath(
       file, database,
       [&](const ConfigFile::Section&, const ConfigFile::Line& line,

@@ -36,6 +36,8 @@ class FileSystem;
 //    of its paths.
 // 6. No path of a call, whoever has named it, is one that a line gives another
 //    database. A program may have it from the OPTIONS file of that database.
+// 7. No database is created in a directory with files that a line gives another
+//    database as a path, and none there is repaired or destroyed.
 class ConfigDirectories {
  public:
   // Returns true if the option is a list of paths: db_paths or cf_paths.
@@ -78,8 +80,16 @@ class ConfigDirectories {
                                  const std::string& option,
                                  const std::vector<DbPath>& paths);
 
-  // Checks 5. Returns InvalidArgument that names the line, the path and a file.
-  // The directory of the database itself is left to RocksDB.
+  // Checks 7. Returns InvalidArgument that names the line, the other database
+  // and a file. It is OK if the directory is that of a database by its files,
+  // though CURRENT may be missing: then CheckNoDatabase() or a person has to
+  // find out what the line means.
+  // database: as Expand().
+  static Status CheckOwnDirectory(FileSystem* fs, const ConfigFile& file,
+                                  const std::string& database);
+
+  // Checks 5 and 7. Returns InvalidArgument that names the line, the path and a
+  // file.
   // database: as Expand().
   // REQUIRES: an open would create the database
   static Status CheckNew(FileSystem* fs, const ConfigFile& file,

@@ -237,6 +237,66 @@ TEST(ConfigDirectoriesTest, PathsOfACallAreNotThoseOfOthers) {
   EXPECT_OK(DestroyDir(env, dir));
 }
 
+TEST(ConfigDirectoriesTest, PathOfAnotherDatabaseIsNoDirectoryOfOne) {
+  const std::string dir = CleanDirectoryName(
+      /*fs=*/nullptr, test::PerThreadDBPath("config_directories_test"));
+  Env* const env = Env::Default();
+  ASSERT_OK(DestroyDir(env, dir));
+  ASSERT_OK(env->CreateDirIfMissing(dir));
+  for (const char* name : {"/a", "/b", "/c"}) {
+    ASSERT_OK(env->CreateDirIfMissing(dir + name));
+  }
+  FileSystem* const fs = env->GetFileSystem().get();
+  ConfigFile file;
+  ASSERT_OK(ConfigFile::Parse("/c.ini",
+                              "[CFOptions \"/x\" \"*\"]\n"
+                              "cf_paths = {dir}," +
+                                  dir +
+                                  "/a\n"
+                                  "[DBOptions \"/*\"]\n"
+                                  "db_paths = {dir}\n"
+                                  "[CFOptions \"/[bx]\" \"default\"]\n"
+                                  "cf_paths = " +
+                                  dir + "/{db}\n",
+                              &file));
+  const auto check = [&](const std::string& name) {
+    const Status s = ConfigDirectories::CheckOwnDirectory(fs, file, dir + name);
+    EXPECT_TRUE(s.ok() || s.IsInvalidArgument()) << s.ToString();
+    return s.ok() ? "" : s.ToString();
+  };
+  // Directories without files, and those that do not exist.
+  for (const char* name : {"/a", "/b", "/c", "/d"}) {
+    EXPECT_EQ("", check(name)) << name;
+  }
+  for (const std::string name : {"1.log", "LOG", "000001.dbtmp"}) {
+    ASSERT_OK(WriteStringToFile(env, "", dir + "/a/" + name));
+  }
+  EXPECT_EQ("", check("/a"));
+  for (const char* name : {"/a", "/b", "/c"}) {
+    ASSERT_OK(WriteStringToFile(env, "", dir + name + "/000009.sst"));
+  }
+  const std::string error = check("/a");
+  EXPECT_TRUE(
+      Has(error, "/c.ini:2: cf_paths: \"" + dir + "/a\" is no database"))
+      << error;
+  EXPECT_TRUE(Has(error, "000009.sst")) << error;
+  EXPECT_TRUE(Has(error, "a path of /x.")) << error;
+  EXPECT_TRUE(Has(check("/b"), "/c.ini:6: cf_paths: "));
+  EXPECT_TRUE(Has(check("/b"), "a path of /b."));
+  EXPECT_EQ("", check("/c"));
+  EXPECT_TRUE(
+      ConfigDirectories::CheckNew(fs, file, dir + "/a").IsInvalidArgument());
+  // A database that has lost its CURRENT can be repaired.
+  for (const std::string name :
+       {"CURRENT", "MANIFEST-000005", "IDENTITY", "OPTIONS-000007"}) {
+    ASSERT_OK(WriteStringToFile(env, "", dir + "/a/" + name));
+    EXPECT_EQ("", check("/a")) << name;
+    ASSERT_OK(env->DeleteFile(dir + "/a/" + name));
+  }
+  EXPECT_NE("", check("/a"));
+  EXPECT_OK(DestroyDir(env, dir));
+}
+
 TEST(ConfigDirectoriesTest, FilesOfOthersAreFound) {
   const std::string dir = CleanDirectoryName(
       /*fs=*/nullptr, test::PerThreadDBPath("config_directories_test"));

@@ -145,6 +145,7 @@ ConfigPath ConfigPath::Of(const std::string& database,
   ConfigPath result;
   result.text_ = path;
   result.SetOwner(database, path);
+  result.is_directory_ = false;
   return result;
 }
 

@@ -39,7 +39,8 @@ class ConfigPath {
   // value: without the escapes of the file.
   static Status ParseList(const ConfigGlob& databases, const std::string& value,
                           std::vector<ConfigPath>* paths);
-  // The path of one database.
+  // The path of one database. Its directory counts as a path, too, so it is not
+  // is_directory().
   // REQUIRES: both are results of CleanDirectoryName()
   static ConfigPath Of(const std::string& database, const std::string& path);
 

@@ -189,7 +189,10 @@ Status ConfiguredRepair::AddFamilies(const std::string& dbname) {
 }
 
 Status ConfiguredRepair::Apply(const std::string& dbname, bool has_unknown) {
-  Status s = has_unknown ? AddFamilies(dbname) : Status::OK();
+  Status s = config_->CheckOwnDirectory();
+  if (s.ok() && has_unknown) {
+    s = AddFamilies(dbname);
+  }
   if (s.ok()) {
     s = config_->Apply(&db_options_, &changes_);
   }
@@ -241,7 +244,10 @@ Status ConfigureDestroy(const std::string& dbname, Options* options,
   config->ApplyOnlyDirectories();
   OptionsConfig::Changes changes;
   DBOptions db_options(*options);
-  s = config->Apply(&db_options, &changes);
+  s = config->CheckOwnDirectory();
+  if (s.ok()) {
+    s = config->Apply(&db_options, &changes);
+  }
   if (s.ok()) {
     s = ApplyToAll(config.get(), families, &changes);
   }

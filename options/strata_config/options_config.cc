@@ -139,6 +139,11 @@ Status OptionsConfig::CheckNew(const DBOptions& options) const {
              : Status::OK();
 }
 
+Status OptionsConfig::CheckOwnDirectory() const {
+  return Named(ConfigDirectories::CheckOwnDirectory(env_->GetFileSystem().get(),
+                                                    file_, database_));
+}
+
 Status OptionsConfig::AddFamilies(std::set<std::string>* names) const {
   for (const ConfigFile::Section& section : file_.sections()) {
     if (section.kind == ConfigFile::Section::kDB ||

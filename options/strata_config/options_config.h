@@ -61,10 +61,13 @@ class OptionsConfig {
   Status ApplyToUnknownFamily(ColumnFamilyOptions* options, Changes* changes);
 
   // Returns InvalidArgument if the open would create the database, and a path
-  // by a line of the file has files of another one
+  // by a line of the file, or its directory, has files of another one
   // (ConfigDirectories::CheckNew()).
   // options: of the open, with the file applied.
   Status CheckNew(const DBOptions& options) const;
+
+  // See ConfigDirectories. For calls that repair or destroy the database.
+  Status CheckOwnDirectory() const;
 
   // See ConfigDirectories. For paths of options to which the file is not
   // applied.

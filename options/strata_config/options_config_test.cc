@@ -898,6 +898,35 @@ TEST_F(OptionsConfigTest, PathThatIsADatabaseIsRefused) {
   EXPECT_EQ("v", Get("k"));
 }
 
+// No section matches the directory, and its files are those of a database
+// elsewhere.
+TEST_F(OptionsConfigTest, DirectoryThatIsAPathIsRefused) {
+  const std::string path = dir_ + "/slow/x";
+  Configure("[CFOptions \"" + name_ + "\" \"*\"]\n" + "cf_paths = {dir}," +
+            path + "\nlevel_sst_path_ids = 1\n");
+  ASSERT_OK(Open());
+  ASSERT_OK(db_->Put(WriteOptions(), "k", "v"));
+  ASSERT_OK(db_->Flush(FlushOptions()));
+  db_.reset();
+  ASSERT_EQ(1, NumFiles(path, ".sst"));
+  const std::vector<ColumnFamilyDescriptor> families = {
+      {kDefaultColumnFamilyName, options_}};
+  for (const Status& s :
+       {DB::Open(options_, path, &db_), RepairDB(path, options_),
+        RepairDB(path, options_, families),
+        RepairDB(path, options_, families, ColumnFamilyOptions()),
+        DestroyDB(path, options_), DestroyDB(path, options_, families)}) {
+    EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+    EXPECT_TRUE(Has(s.ToString(), "STRATA_CONFIG: " + file_ +
+                                      ":2: cf_paths: \"" + path + "\""))
+        << s.ToString();
+    EXPECT_TRUE(Has(s.ToString(), "a path of " + name_ + ".")) << s.ToString();
+  }
+  EXPECT_EQ(1, NumFiles(path, ".sst"));
+  ASSERT_OK(Open());
+  EXPECT_EQ("v", Get("k"));
+}
+
 // The OPTIONS file of a database has the paths that lines gave it.
 TEST_F(OptionsConfigTest, PathsOfAnotherDatabaseAreRefused) {
   Configure("[CFOptions \"" + name_ + "*\" \"default\"]\n" +

@@ -206,6 +206,10 @@ TEST_F(LdbCheckConfigTest, RefusedOpensAreFound) {
   EXPECT_TRUE(Printed(file_ + ":2: cf_paths: \"" + NameOf("paths") + "\""))
       << output_;
   EXPECT_TRUE(Printed("a path of " + NameOf("d"))) << output_;
+  // The directory has files, and is a path of another database.
+  ASSERT_EQ(1, Check(NameOf("paths"))) << output_;
+  EXPECT_TRUE(Printed("is by this line a path of " + NameOf("d") + "."))
+      << output_;
 }
 
 // Other commands obey the variable, as any program.
