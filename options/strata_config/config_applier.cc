@@ -295,6 +295,17 @@ Status ConfigApplier::ApplyLine(const ConfigFile::Line& line, T* options) {
   return s;
 }
 
+void ConfigApplier::KeepValues(const DBOptions& given, DBOptions* after,
+                               std::vector<std::string>* kept) const {
+  KeepProgramValues(given, after, kept);
+}
+
+void ConfigApplier::KeepValues(const ColumnFamilyOptions& given,
+                               ColumnFamilyOptions* after,
+                               std::vector<std::string>* kept) const {
+  KeepProgramValues(given, has_2pc_, after, kept);
+}
+
 template <typename T>
 Status ConfigApplier::ApplyRules(const T& given, const LastLines& lines,
                                  T* after,
@@ -306,7 +317,7 @@ Status ConfigApplier::ApplyRules(const T& given, const LastLines& lines,
   }
   if (s.ok()) {
     std::vector<std::string> kept;
-    KeepProgramValues(given, after, &kept);
+    KeepValues(given, after, &kept);
     for (const std::string& name : kept) {
       SetKept(name, TextsOf(*after)[name], changes);
     }
@@ -372,6 +383,7 @@ Status ConfigApplier::ApplySections(Kind kind, const std::string* family,
 
 Status ConfigApplier::Apply(DBOptions* options,
                             std::vector<ConfigChange>* changes) {
+  has_2pc_ = options->allow_2pc;
   return ApplySections(Kind::kDB, /*family=*/nullptr, options, changes);
 }
 

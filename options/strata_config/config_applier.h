@@ -71,7 +71,8 @@ class ConfigApplier {
   // program cannot make are no errors: another one may.
   Status CheckAll() const;
 
-  // Apply the lines for the database, or for the column family.
+  // Apply the lines for the database, or for the column family. The former
+  // come first: some rules for a family depend on the options of the database.
   // changes: receives what each line has done, in the order of the lines;
   // unchanged on failure. The hidden family of persistent statistics
   // (kPersistentStatsColumnFamilyName) has no lines.
@@ -108,6 +109,11 @@ class ConfigApplier {
   template <typename T>
   Status ApplyRules(const T& given, const LastLines& lines, T* after,
                     std::vector<ConfigChange>* changes) const;
+  // KeepProgramValues().
+  void KeepValues(const DBOptions& given, DBOptions* after,
+                  std::vector<std::string>* kept) const;
+  void KeepValues(const ColumnFamilyOptions& given, ColumnFamilyOptions* after,
+                  std::vector<std::string>* kept) const;
   Status ErrorOf(const ConfigFile::Line& line, const Status& s) const;
   template <typename T>
   Status SetOption(const ConfigOptions& config, const ConfigFile::Line& line,
@@ -124,6 +130,7 @@ class ConfigApplier {
   const std::string database_;
   ConfigOptions config_;
   bool applies_only_directories_ = false;
+  bool has_2pc_ = false;  // allow_2pc, as the program has given it
   std::set<size_t> used_sections_;
   // Line -> the cache that it makes.
   std::map<size_t, std::shared_ptr<Cache>> block_caches_;

@@ -432,6 +432,32 @@ TEST_F(ConfigApplierTest, ValuesThatTransactionsNeedStay) {
   EXPECT_EQ(7, family_.max_write_buffer_size_to_maintain);
 }
 
+// An OPTIONS file has a number for the history, by an earlier line or by an
+// open that has replaced -1.
+TEST_F(ConfigApplierTest, ValuesOfAnOptionsFileCanBeChanged) {
+  const std::string lines =
+      "[CFOptions \"*\" \"*\"]\n"
+      "disable_auto_compactions = false\n"
+      "max_write_buffer_size_to_maintain = 5\n";
+  Use(lines);
+  family_.disable_auto_compactions = true;
+  family_.max_write_buffer_size_to_maintain = 7;
+  ASSERT_OK(applier_->Apply(&db_, &changes_));
+  ASSERT_OK(applier_->Apply("default", &family_, &changes_));
+  EXPECT_FALSE(family_.disable_auto_compactions);
+  EXPECT_EQ(5, family_.max_write_buffer_size_to_maintain);
+  // PrepareWrap() leaves a number as it is. Compactions before WrapDB() could
+  // drop what a prepared transaction needs.
+  Use(lines);
+  db_.allow_2pc = true;
+  family_.disable_auto_compactions = true;
+  family_.max_write_buffer_size_to_maintain = 7;
+  ASSERT_OK(applier_->Apply(&db_, &changes_));
+  ASSERT_OK(applier_->Apply("default", &family_, &changes_));
+  EXPECT_TRUE(family_.disable_auto_compactions);
+  EXPECT_EQ(5, family_.max_write_buffer_size_to_maintain);
+}
+
 TEST_F(ConfigApplierTest, DataIsKept) {
   const std::string line = "compaction_style = kCompactionStyleFIFO";
   ExpectFamilyError(line, {"/c.ini:2: compaction_style", "FIFO"});
@@ -450,13 +476,15 @@ TEST_F(ConfigApplierTest, DataOfFIFOCompactionIsKept) {
   family_.compaction_style = kCompactionStyleFIFO;
   family_.compaction_options_fifo.max_table_files_size = 1000;
   ExpectFamilyError("compaction_options_fifo = {max_table_files_size=999}",
-                    {"/c.ini:2: compaction_options_fifo=", "delete"});
+                    {"/c.ini:2: compaction_options_fifo=", "delete",
+                     "the newest OPTIONS file"});
   ExpectFamilyError("compaction_options_fifo = 999",
                     {"/c.ini:2: compaction_options_fifo=", "delete"});
   ExpectFamilyError("compaction_options_fifo = {max_data_files_size=9000}",
                     {"/c.ini:2: compaction_options_fifo=", "delete"});
   // The default is 30 days.
-  ExpectFamilyError("ttl = 2591999", {"/c.ini:2: ttl=", "delete"});
+  ExpectFamilyError("ttl = 2591999",
+                    {"/c.ini:2: ttl=", "delete", "the newest OPTIONS file"});
   Use("[CFOptions \"*\" \"*\"]\nttl = 0\n"
       "compaction_options_fifo = {max_table_files_size=1001;"
       "allow_compaction=true}\n");
@@ -494,9 +522,19 @@ TEST_F(ConfigApplierTest, WritesAreKept) {
         "unordered_write=true"}) {
     refused(line);
   }
-  db_.wal_recovery_mode = WALRecoveryMode::kAbsoluteConsistency;
+  for (const char* line : {"paranoid_checks=false", "atomic_flush=false",
+                           "unordered_write=true"}) {
+    Use(std::string("[DBOptions \"*\"]\n") + line);
+    ExpectError(applier_->Apply(&db_, &changes_), {"the newest OPTIONS file"});
+  }
+  db_.wal_recovery_mode = WALRecoveryMode::kTolerateCorruptedTailRecords;
   refused("wal_recovery_mode=kPointInTimeRecovery");
-  db_.wal_recovery_mode = WALRecoveryMode::kPointInTimeRecovery;
+  // An earlier line may have set it.
+  db_.wal_recovery_mode = WALRecoveryMode::kAbsoluteConsistency;
+  refused("wal_recovery_mode=kTolerateCorruptedTailRecords");
+  Use("[DBOptions \"*\"]\nwal_recovery_mode=kPointInTimeRecovery\n");
+  ASSERT_OK(applier_->Apply(&db_, &changes_));
+  EXPECT_EQ(WALRecoveryMode::kPointInTimeRecovery, db_.wal_recovery_mode);
   Use("[DBOptions \"*\"]\nwal_recovery_mode=kAbsoluteConsistency\n"
       "atomic_flush=true\nmanual_wal_flush=false\n");
   ASSERT_OK(applier_->Apply(&db_, &changes_));

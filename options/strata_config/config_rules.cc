@@ -125,7 +125,15 @@ struct Choice {
   const char* option;
   bool is_made;
   const char* reason;
+  // The program's value can be one that an earlier line has set, and that the
+  // program has read from the OPTIONS file.
+  bool may_replace_line = false;
 };
+
+const char* const kEarlierLine =
+    ". If the program reads its options from the OPTIONS file, the value there "
+    "may be that of an earlier line. Then change it in the newest OPTIONS file "
+    "while the database is closed";
 
 Status CheckChoices(const std::vector<Choice>& choices, std::string* option) {
   for (const Choice& choice : choices) {
@@ -133,7 +141,8 @@ Status CheckChoices(const std::vector<Choice>& choices, std::string* option) {
       *option = choice.option;
       return Status::InvalidArgument(
           std::string(choice.reason) +
-          ". So only the program can choose this value");
+          ". So only the program can choose this value" +
+          (choice.may_replace_line ? kEarlierLine : ""));
     }
   }
   return Status::OK();
@@ -153,6 +162,16 @@ uint64_t LifetimeOf(const ColumnFamilyOptions& options) {
                      TableFactory::kBlockBasedTableName())
              ? 30 * kDays
              : kForever;
+}
+
+// Returns true if a recovery could drop writes that it would not drop by the
+// given mode. The default may replace the strictest mode, which an earlier line
+// can have set: otherwise no line could take that back.
+bool DropsMore(WALRecoveryMode given, WALRecoveryMode after) {
+  constexpr WALRecoveryMode kStrictest = WALRecoveryMode::kAbsoluteConsistency;
+  constexpr WALRecoveryMode kDefault = WALRecoveryMode::kPointInTimeRecovery;
+  return after != given && after != kStrictest &&
+         !(given == kStrictest && after == kDefault);
 }
 
 // Returns true if FIFO compaction can delete data by the size limits of `after`
@@ -258,16 +277,19 @@ void KeepProgramValues(const DBOptions& given, DBOptions* after,
   }
 }
 
-void KeepProgramValues(const ColumnFamilyOptions& given,
+void KeepProgramValues(const ColumnFamilyOptions& given, bool has_2pc,
                        ColumnFamilyOptions* after,
                        std::vector<std::string>* kept) {
+  // No OPTIONS file has a negative number, as an open replaces it.
+  const bool has_history = given.max_write_buffer_size_to_maintain < 0;
   // A pause: the program allows compactions after the open.
-  if (given.disable_auto_compactions) {
+  if (given.disable_auto_compactions && (has_history || has_2pc)) {
     KeepValue("disable_auto_compactions", true,
               &after->disable_auto_compactions, kept);
   }
-  // The history by which transactions find conflicts. 0 is the default.
-  if (given.max_write_buffer_size_to_maintain != 0) {
+  // The history by which transactions find conflicts. With a shorter one they
+  // return TryAgain, so a number can be changed.
+  if (has_history) {
     KeepValue("max_write_buffer_size_to_maintain",
               given.max_write_buffer_size_to_maintain,
               &after->max_write_buffer_size_to_maintain, kept);
@@ -284,21 +306,23 @@ Status CheckKeepsData(const DBOptions& given, const DBOptions& after,
         "a crash of the process would lose writes that the program has not "
         "flushed by FlushWAL()"},
        {"wal_recovery_mode",
-        after.wal_recovery_mode != given.wal_recovery_mode &&
-            after.wal_recovery_mode != WALRecoveryMode::kAbsoluteConsistency,
+        DropsMore(given.wal_recovery_mode, after.wal_recovery_mode),
         "a recovery could drop writes of a damaged WAL that it would not drop "
         "otherwise"},
        {"wal_filter",
         after.wal_filter != nullptr && given.wal_filter == nullptr,
         "a WAL filter can drop writes"},
        {"paranoid_checks", !after.paranoid_checks && given.paranoid_checks,
-        "the database would go on after errors by which it loses data"},
+        "the database would go on after errors by which it loses data",
+        /*may_replace_line=*/true},
        {"atomic_flush", !after.atomic_flush && given.atomic_flush,
         "a crash could leave writes without a WAL in one column family, and "
-        "lose those in another"},
+        "lose those in another",
+        /*may_replace_line=*/true},
        {"unordered_write",
         after.unordered_write && !given.unordered_write && given.allow_2pc,
-        "transactions with allow_2pc rely on the order of writes"}},
+        "transactions with allow_2pc rely on the order of writes",
+        /*may_replace_line=*/true}},
       option);
 }
 
@@ -313,9 +337,11 @@ Status CheckKeepsData(const ColumnFamilyOptions& given,
         gets_fifo && DeletesMore(given.compaction_options_fifo,
                                  after.compaction_options_fifo),
         "FIFO compaction would delete data earlier, by another or a smaller "
-        "limit"},
+        "limit",
+        /*may_replace_line=*/true},
        {"ttl", gets_fifo && LifetimeOf(after) < LifetimeOf(given),
-        "FIFO compaction would delete data earlier"},
+        "FIFO compaction would delete data earlier",
+        /*may_replace_line=*/true},
        {"prefix_extractor",
         after.prefix_extractor != nullptr && given.prefix_extractor == nullptr,
         "iterators without total_order_seek would hide keys with other "

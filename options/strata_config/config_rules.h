@@ -18,10 +18,14 @@ namespace ROCKSDB_NAMESPACE {
 // Invariants:
 // 1. A change is one that can be taken back by an open without the file, or
 //    that open is refused: no option is allowed by which it would lose data,
-//    or hide it, unless the program has chosen it, too.
+//    or hide it, unless the program has chosen it, too. The one exception is
+//    RocksDB's default wal_recovery_mode in place of the strictest one.
 // 2. What the program has brought as code and relies on, stays: its comparator,
 //    merge operator, compaction filter, listeners and so on. So keys and values
 //    keep their meaning. Values that transactions need stay, too.
+//    A value that the program may have read from the OPTIONS file can be that
+//    of an earlier line: where it cannot be told from one that the program
+//    needs, the latter counts.
 // 3. No object is changed that the program may share with other databases.
 
 // Returns InvalidArgument, without the place of the line, if no line may set
@@ -49,9 +53,10 @@ Status KeepProgramObjects(const ColumnFamilyOptions& given,
 // Gives *after values of the program back that lines have changed and that its
 // code relies on: TransactionDB::PrepareWrap(), for example, sets them before
 // the file is applied. Adds the names of these options to *kept.
+// has_2pc: allow_2pc of the database, as the program has given it.
 void KeepProgramValues(const DBOptions& given, DBOptions* after,
                        std::vector<std::string>* kept);
-void KeepProgramValues(const ColumnFamilyOptions& given,
+void KeepProgramValues(const ColumnFamilyOptions& given, bool has_2pc,
                        ColumnFamilyOptions* after,
                        std::vector<std::string>* kept);
 

@@ -509,6 +509,58 @@ TEST_F(OptionsConfigTest, PreparedTransactionsKeepWhatTheyNeed) {
   delete optimistic_db;
 }
 
+// A program that loads the OPTIONS file gives what earlier lines have set.
+TEST_F(OptionsConfigTest, LinesCanBeChangedForLoadedOptions) {
+  const auto reopen = [&](const std::string& lines) {
+    db_.reset();
+    Configure("[DBOptions \"*\"]\n" + lines);
+    DBOptions db_options;
+    std::vector<ColumnFamilyDescriptor> families;
+    EXPECT_OK(
+        LoadLatestOptions(ConfigOptions(), name_, &db_options, &families));
+    std::vector<ColumnFamilyHandle*> handles;
+    const Status s = DB::Open(db_options, name_, families, &handles, &db_);
+    for (ColumnFamilyHandle* handle : handles) {
+      EXPECT_OK(db_->DestroyColumnFamilyHandle(handle));
+    }
+    return s;
+  };
+  Configure(
+      "[DBOptions \"*\"]\n"
+      "wal_recovery_mode = kAbsoluteConsistency\natomic_flush = true\n" +
+      Family() +
+      "disable_auto_compactions = true\n"
+      "max_write_buffer_size_to_maintain = 7m\n");
+  ASSERT_OK(Open());
+  EXPECT_TRUE(db_->GetOptions().disable_auto_compactions);
+  const std::string changed = "wal_recovery_mode = kPointInTimeRecovery\n" +
+                              Family() +
+                              "disable_auto_compactions = false\n"
+                              "max_write_buffer_size_to_maintain = 0\n";
+  ASSERT_OK(reopen(changed));
+  EXPECT_EQ(WALRecoveryMode::kPointInTimeRecovery,
+            db_->GetDBOptions().wal_recovery_mode);
+  EXPECT_FALSE(db_->GetOptions().disable_auto_compactions);
+  EXPECT_EQ(0, db_->GetOptions().max_write_buffer_size_to_maintain);
+  // The program could have chosen it, too.
+  EXPECT_TRUE(db_->GetDBOptions().atomic_flush);
+  const std::string weaker = "atomic_flush = false\n" + changed;
+  const Status s = reopen(weaker);
+  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  EXPECT_TRUE(Has(s.ToString(), file_ + ":2: atomic_flush")) << s.ToString();
+  EXPECT_TRUE(Has(s.ToString(), "the newest OPTIONS file")) << s.ToString();
+  std::string newest;
+  ASSERT_OK(GetLatestOptionsFileName(name_, env_, &newest));
+  std::string text;
+  ASSERT_OK(ReadFileToString(env_, name_ + "/" + newest, &text));
+  const std::string set = "atomic_flush=true";
+  ASSERT_TRUE(Has(text, set));
+  text.replace(text.find(set), set.size(), "atomic_flush=false");
+  ASSERT_OK(WriteStringToFile(env_, text, name_ + "/" + newest));
+  ASSERT_OK(reopen(weaker));
+  EXPECT_FALSE(db_->GetDBOptions().atomic_flush);
+}
+
 TEST_F(OptionsConfigTest, ExpiryKeepsItsObjects) {
   options_.merge_operator = MergeOperators::CreateStringAppendOperator();
   Configure(Family() + "min_blob_size = 7\n");
