@@ -568,12 +568,21 @@ TEST_F(ConfigApplierTest, DataIsNotHidden) {
                     {"/c.ini:2: compaction_filter=", "can delete"});
   ExpectFamilyError("inplace_update_support = true",
                     {"/c.ini:2: inplace_update_support=", "snapshots"});
+  ExpectFamilyError("enable_blob_direct_write = true",
+                    {"/c.ini:2: enable_blob_direct_write=", "WAL"});
+  ExpectFamilyError(
+      "persist_user_defined_timestamps = false",
+      {"/c.ini:2: persist_user_defined_timestamps=", "older versions"});
   family_.compaction_filter = &filter;
   family_.prefix_extractor.reset(NewFixedPrefixTransform(4));
   family_.inplace_update_support = true;
+  family_.enable_blob_direct_write = true;
+  family_.persist_user_defined_timestamps = false;
   const std::shared_ptr<const SliceTransform> given = family_.prefix_extractor;
   Use("[CFOptions \"*\" \"*\"]\nprefix_extractor = fixed:4\n"
-      "compaction_filter = KeepAllFilter\ninplace_update_support = true\n");
+      "compaction_filter = KeepAllFilter\ninplace_update_support = true\n"
+      "enable_blob_direct_write = true\n"
+      "persist_user_defined_timestamps = false\n");
   ASSERT_OK(applier_->Apply("default", &family_, &changes_));
   EXPECT_EQ(given, family_.prefix_extractor);
   EXPECT_EQ(&filter, family_.compaction_filter);

@@ -356,7 +356,15 @@ Status CheckKeepsData(const ColumnFamilyOptions& given,
         "a compaction filter can delete data"},
        {"inplace_update_support",
         after.inplace_update_support && !given.inplace_update_support,
-        "there would be no snapshots"}},
+        "there would be no snapshots"},
+       {"enable_blob_direct_write",
+        after.enable_blob_direct_write && !given.enable_blob_direct_write,
+        "a crash would lose writes that are in the WAL"},
+       {"persist_user_defined_timestamps",
+        !after.persist_user_defined_timestamps &&
+            given.persist_user_defined_timestamps,
+        "flushes would drop timestamps, and with them older versions",
+        /*may_replace_line=*/true}},
       option);
 }
 
