@@ -197,6 +197,15 @@ Status ReadContents(FileSystem* fs, const std::string& directory,
   return s;
 }
 
+// Sets *has to whether the directory has a database. Anything else than a clear
+// answer of the file system is an error.
+Status HasDatabase(FileSystem* fs, const std::string& directory, bool* has) {
+  const Status s =
+      fs->FileExists(CurrentFileName(directory), IOOptions(), nullptr);
+  *has = s.ok();
+  return s.IsNotFound() || s.IsPathNotFound() ? Status::OK() : s;
+}
+
 // path: by the line. meaning: of the files, which are an error.
 Status CheckNoFiles(FileSystem* fs, const ConfigFile& file,
                     const std::string& database, const ConfigFile::Line& line,
@@ -238,10 +247,13 @@ Status CheckNotPath(const ConfigFile& file, const ConfigFile::Line& line,
   std::string other;
   std::string database;
   if (path.is_directory()) {
-    const bool is_of_other =
-        path.IsFor(own.directory) &&
-        own.fs->FileExists(CurrentFileName(own.directory), IOOptions(), nullptr)
-            .ok();
+    bool is_of_other = path.IsFor(own.directory);
+    const Status s = is_of_other
+                         ? HasDatabase(own.fs, own.directory, &is_of_other)
+                         : Status::OK();
+    if (!s.ok()) {
+      return file.Error(line.number, line.name, s);
+    }
     other = is_of_other ? own.directory : "";
   } else if (!path.CollidesWith(ConfigPath::Of(own.database, own.directory),
                                 &other, &database)) {
@@ -375,8 +387,15 @@ Status ConfigDirectories::CheckNoDatabase(FileSystem* fs,
                                           const std::string& database,
                                           const std::vector<DbPath>& paths) {
   for (const DbPath& path : paths) {
-    if (CleanDirectoryName(fs, path.path) != database &&
-        fs->FileExists(CurrentFileName(path.path), IOOptions(), nullptr).ok()) {
+    if (CleanDirectoryName(fs, path.path) == database) {
+      continue;
+    }
+    bool is_database = false;
+    const Status s = HasDatabase(fs, path.path, &is_database);
+    if (!s.ok()) {
+      return s;
+    }
+    if (is_database) {
       return Status::InvalidArgument(
           "\"" + path.path +
           "\" is a database itself. An open that has it as a path would "
@@ -456,7 +475,7 @@ Status ConfigDirectories::AddAllPaths(FileSystem* fs, const ConfigFile& file,
           return file.Error(line.number, line.name, s);
         }
         paths->push_back(added);
-        return s;
+        return CheckNotOfOthers(fs, file, database, line.name, {added});
       });
 }
 

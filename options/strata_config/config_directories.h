@@ -65,7 +65,8 @@ class ConfigDirectories {
   static std::string Expand(const std::string& option, const std::string& value,
                             const std::string& database);
 
-  // Checks 4. Returns InvalidArgument that names the path.
+  // Checks 4. Returns InvalidArgument that names the path, or the error of the
+  // file system if it cannot tell.
   // database: result of CleanDirectoryName(), as Expand().
   static Status CheckNoDatabase(FileSystem* fs, const std::string& database,
                                 const std::vector<DbPath>& paths);
@@ -98,7 +99,7 @@ class ConfigDirectories {
   // Adds to *paths all paths that lines give the database and its column
   // families, also those that have been dropped, and those whose names are not
   // known. Returns InvalidArgument that names the line if one of them is the
-  // directory of another database.
+  // directory of another database, or breaks 6.
   // database: as Expand().
   static Status AddAllPaths(FileSystem* fs, const ConfigFile& file,
                             const std::string& database,

@@ -4,6 +4,7 @@
 #include "options/strata_config/config_directories.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,19 @@ std::string ErrorOf(const std::string& text) {
 bool Has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
+
+// Cannot tell which files exist.
+class UncertainFileSystem : public FileSystemWrapper {
+ public:
+  explicit UncertainFileSystem(const std::shared_ptr<FileSystem>& target)
+      : FileSystemWrapper(target) {}
+
+  const char* Name() const override { return "UncertainFileSystem"; }
+  IOStatus FileExists(const std::string& name, const IOOptions& /*options*/,
+                      IODebugContext* /*dbg*/) override {
+    return IOStatus::IOError(name, "no answer");
+  }
+};
 
 }  // namespace
 
@@ -193,6 +207,9 @@ TEST(ConfigDirectoriesTest, DirectoryOfADatabaseIsNoPathOfAnother) {
   EXPECT_TRUE(Has(s.ToString(), dir + "/a/")) << s.ToString();
   // The directory of the database itself is one of its paths as a rule.
   EXPECT_OK(ConfigDirectories::CheckNoDatabase(fs, dir + "/a", paths));
+  UncertainFileSystem uncertain(env->GetFileSystem());
+  EXPECT_TRUE(ConfigDirectories::CheckNoDatabase(&uncertain, dir + "/c", paths)
+                  .IsIOError());
   EXPECT_OK(DestroyDir(env, dir));
 }
 
@@ -233,6 +250,11 @@ TEST(ConfigDirectoriesTest, PathsOfACallAreNotThoseOfOthers) {
   EXPECT_EQ("", check("/b", dir + "/a"));
   ASSERT_OK(WriteStringToFile(env, "MANIFEST-000001\n", dir + "/a/CURRENT"));
   EXPECT_TRUE(Has(check("/b", dir + "/a"), "/c.ini:6: db_paths: "));
+  UncertainFileSystem uncertain(env->GetFileSystem());
+  const Status s = ConfigDirectories::CheckNotOfOthers(
+      &uncertain, file, "/b", "cf_paths", {{dir + "/a", 1}});
+  EXPECT_TRUE(Has(s.ToString(), "/c.ini:6: db_paths: ")) << s.ToString();
+  EXPECT_TRUE(Has(s.ToString(), "no answer")) << s.ToString();
   EXPECT_EQ("", check(dir + "/a", dir + "/a"));
   EXPECT_OK(DestroyDir(env, dir));
 }
@@ -295,6 +317,30 @@ TEST(ConfigDirectoriesTest, PathOfAnotherDatabaseIsNoDirectoryOfOne) {
   }
   EXPECT_NE("", check("/a"));
   EXPECT_OK(DestroyDir(env, dir));
+}
+
+// The directory of a database with a section, which it has not got yet, or
+// whose CURRENT is lost.
+TEST(ConfigDirectoriesTest, AllPathsAreThoseOfTheDatabase) {
+  ConfigFile file;
+  ASSERT_OK(ConfigFile::Parse("/c.ini",
+                              "[DBOptions \"*\"]\n"
+                              "db_paths = {dir},/no/data/{db}\n"
+                              "[CFOptions \"/no/data/b%2Fx\" \"*\"]\n"
+                              "min_blob_size = 1\n",
+                              &file));
+  FileSystem* const fs = Env::Default()->GetFileSystem().get();
+  std::vector<DbPath> paths;
+  ASSERT_OK(ConfigDirectories::AddAllPaths(fs, file, "/b/y", &paths));
+  ASSERT_EQ(2U, paths.size());
+  EXPECT_EQ("/b/y", paths[0].path);
+  EXPECT_EQ("/no/data/b%2Fy", paths[1].path);
+  const Status s = ConfigDirectories::AddAllPaths(fs, file, "/b/x", &paths);
+  EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+  EXPECT_TRUE(Has(s.ToString(),
+                  "/c.ini:3: \"/no/data/b%2Fx\", which /b/x has in db_paths "
+                  "now, is the directory of /no/data/b%2Fx"))
+      << s.ToString();
 }
 
 TEST(ConfigDirectoriesTest, FilesOfOthersAreFound) {

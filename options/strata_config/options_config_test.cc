@@ -979,6 +979,26 @@ TEST_F(OptionsConfigTest, DirectoryThatIsAPathIsRefused) {
   EXPECT_EQ("v", Get("k"));
 }
 
+// A line of a pattern has made the directory of a database a path, and CURRENT
+// is not there yet.
+TEST_F(OptionsConfigTest, DestroyKeepsDirectoriesWithSections) {
+  const std::string other = DirectoryOn("slow");
+  Configure(Family() + "cf_paths = {dir}," + dir_ + "/slow/{db}\n" +
+            "[CFOptions \"" + other + "\" \"*\"]\nmin_blob_size = 7\n");
+  ASSERT_OK(env_->CreateDirIfMissing(other));
+  ASSERT_OK(WriteStringToFile(env_, "", other + "/000009.sst"));
+  const std::vector<ColumnFamilyDescriptor> families = {
+      {kDefaultColumnFamilyName, options_}};
+  for (const Status& s : {DestroyDB(name_, options_),
+                          DestroyDB(name_, options_, families), Open()}) {
+    EXPECT_TRUE(s.IsInvalidArgument()) << s.ToString();
+    EXPECT_TRUE(Has(s.ToString(), "STRATA_CONFIG: " + file_ + ":3: \"" + other +
+                                      "\", which " + name_))
+        << s.ToString();
+  }
+  EXPECT_EQ(1, NumFiles(other, ".sst"));
+}
+
 // The OPTIONS file of a database has the paths that lines gave it.
 TEST_F(OptionsConfigTest, PathsOfAnotherDatabaseAreRefused) {
   Configure("[CFOptions \"" + name_ + "*\" \"default\"]\n" +
