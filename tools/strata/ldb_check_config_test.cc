@@ -207,6 +207,7 @@ TEST_F(LdbCheckConfigTest, RefusedOpensAreFound) {
       << output_;
   EXPECT_TRUE(Printed("a path of " + NameOf("d"))) << output_;
   // The directory has files, and is a path of another database.
+  ASSERT_OK(WriteStringToFile(env_, "", NameOf("paths") + "/000099.sst"));
   ASSERT_EQ(1, Check(NameOf("paths"))) << output_;
   EXPECT_TRUE(Printed("is by this line a path of " + NameOf("d") + "."))
       << output_;
