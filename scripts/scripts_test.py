@@ -261,6 +261,13 @@ class CrashTestCommand(Temporary):
             self.assertIn('1', [f.get('enable_blob_address_map') for f in flags])
             self.assertNotIn('1', [f.get('enable_lsm_bypass') for f in flags])
 
+    @unittest.skipUnless(os.path.exists(SCRIPT), 'needs build/src')
+    def test_no_wide_columns_with_timestamps(self):
+        # With this seed, db_crashtest.py chooses a preset of blobs with wide columns.
+        flags = self.flags('blackbox/timestamps values=blob', 3073136775)
+        self.assertEqual(flags['use_multi_get_entity'], '1')
+        self.assertEqual(flags['use_put_entity_one_in'], '0')
+
     def test_copies_of_databases_with_paths_have_layouts(self):
         """A round with paths makes copies into one directory and into several, others into one."""
         for text, values in (('paths checkpoints', {2, 4}), ('paths backups', {2, 4}),
