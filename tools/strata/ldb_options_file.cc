@@ -24,9 +24,7 @@ Status LdbOptionsFile::ReadNewest(Env* env, const std::string& dbname,
 Status LdbOptionsFile::Load(Env* env, const std::string& dbname) {
   env_ = env;
   dbname_ = dbname;
-  const Status s = ReadNewest(env, dbname, &name_, &text_);
-  last_text_ = text_;
-  return s;
+  return ReadNewest(env, dbname, &name_, &text_);
 }
 
 Status LdbOptionsFile::List(std::vector<std::string>* names) const {
@@ -74,10 +72,10 @@ Status LdbOptionsFile::ReadFiles(Files* files) const {
   return s;
 }
 
-bool LdbOptionsFile::FollowsLast(const Files& files) const {
-  for (size_t i = 0; i < files.names.size() && i <= files.num_own; ++i) {
-    if (files.names[i] == name_) {
-      return i < files.num_own || files.other == last_text_;
+bool LdbOptionsFile::Files::Follows(const std::string& name) const {
+  for (size_t i = 0; i < names.size() && i <= num_own; ++i) {
+    if (names[i] == name) {
+      return true;
     }
   }
   return false;
@@ -94,7 +92,7 @@ Status LdbOptionsFile::KeepAfterOpen() {
   if (!s.ok() || files.num_own == 0) {
     return s;
   }
-  const bool is_first = FollowsLast(files);
+  const bool is_first = files.Follows(name_);
   name_ = files.names[0];
   s = Replace(!is_first && files.HasOther()
                   ? files.other
@@ -104,12 +102,11 @@ Status LdbOptionsFile::KeepAfterOpen() {
 
 Status LdbOptionsFile::CheckNewest() const {
   std::string newest;
-  std::string text;
-  const Status s = ReadNewest(env_, dbname_, &newest, &text);
-  return s.ok() && (newest != name_ || text != last_text_) ? Opened() : s;
+  const Status s = GetLatestOptionsFileName(dbname_, env_, &newest);
+  return s.ok() && newest != name_ ? Opened() : s;
 }
 
-Status LdbOptionsFile::Replace(const std::string& text) {
+Status LdbOptionsFile::Replace(const std::string& text) const {
   uint64_t number = 0;
   FileType type = kInfoLogFile;
   if (!ParseFileName(name_, &number, &type)) {
@@ -117,15 +114,12 @@ Status LdbOptionsFile::Replace(const std::string& text) {
                                    "is no name of an OPTIONS file");
   }
   std::string current;
-  Status s = ReadFileToString(env_, PathOf(name_), &current);
-  if (s.ok() && text != current) {
-    s = ReplaceFile(env_->GetFileSystem().get(), dbname_,
-                    TempOptionsFileName("", number).substr(1), name_, text);
-  }
-  if (s.ok()) {
-    last_text_ = text;
-  }
-  return s;
+  const Status s = ReadFileToString(env_, PathOf(name_), &current);
+  return s.ok() && text != current
+             ? ReplaceFile(env_->GetFileSystem().get(), dbname_,
+                           TempOptionsFileName("", number).substr(1), name_,
+                           text)
+             : s;
 }
 
 }  // namespace ROCKSDB_NAMESPACE

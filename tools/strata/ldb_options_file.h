@@ -25,13 +25,11 @@ class Env;
 //
 // Invariants:
 // 1. After KeepAfterOpen(), also if it fails by Busy, the newest OPTIONS file
-//    has no options of a session: it has all options of RocksDB's as the last
-//    one before the open.
+//    has no options of a session, but all options of RocksDB's as the last one
+//    before the open.
 // 2. What another process has written between two calls is noticed (Busy), and
-//    not changed. mark() tells its files from those of the session, and one
-//    open may write several of those: TransactionDB::Open() can change options.
-//    Names do not tell: an open may write over the file of an earlier one,
-//    because a recovery does not count OPTIONS files as used numbers.
+//    not changed. mark() tells its files from those of the session, of which
+//    one open may write several: TransactionDB::Open() can change options.
 // 3. Where the files do not tell whether another process has opened the
 //    database, because none from before the open is left, KeepAfterOpen()
 //    returns Busy, too, and puts the text that Load() has read there.
@@ -63,14 +61,14 @@ class LdbOptionsFile {
   // mark() among its listeners.
   Status KeepAfterOpen();
 
-  // Returns Busy if another process has written the newest OPTIONS file.
+  // Returns Busy if there is a newer OPTIONS file than name().
   // REQUIRES: Load() returned OK.
   Status CheckNewest() const;
 
   // Replaces the text of name(), in one step, unless it is the same.
   // REQUIRES: Load() returned OK, and this process has the database open or
   // holds its LOCK.
-  Status Replace(const std::string& text);
+  Status Replace(const std::string& text) const;
 
  private:
   // The OPTIONS files after an open.
@@ -85,14 +83,13 @@ class LdbOptionsFile {
     std::string other;
 
     bool HasOther() const { return num_own < names.size(); }
+    // Returns true if the open wrote over this file, or came right after it.
+    bool Follows(const std::string& name) const;
   };
 
   // Returns the names of the OPTIONS files, the newest one first.
   Status List(std::vector<std::string>* names) const;
   Status ReadFiles(Files* files) const;
-  // Returns true if the open wrote over the file that this object knows, or
-  // came right after it.
-  bool FollowsLast(const Files& files) const;
   std::string PathOf(const std::string& name) const {
     return dbname_ + "/" + name;
   }
@@ -105,8 +102,6 @@ class LdbOptionsFile {
   std::string dbname_;
   std::string name_;
   std::string text_;
-  // What name_ has by this object's knowledge.
-  std::string last_text_;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -158,30 +158,6 @@ TEST_F(LdbOptionsFileTest, AnOpenWithoutFile) {
   EXPECT_EQ(Read("OPTIONS-000011"), kOfOther);
 }
 
-// A recovery does not count OPTIONS files as used numbers.
-TEST_F(LdbOptionsFileTest, AnOpenThatWritesOverTheFile) {
-  Write("OPTIONS-000010", OfSession());
-  ASSERT_OK(file_.KeepAfterOpen());
-  EXPECT_EQ(file_.name(), "OPTIONS-000010");
-  EXPECT_EQ(Read("OPTIONS-000010"), kKept);
-  ASSERT_OK(file_.CheckNewest());
-  // The next one writes two.
-  Write("OPTIONS-000010", OfSession());
-  Write("OPTIONS-000011", OfSession());
-  ASSERT_OK(file_.KeepAfterOpen());
-  EXPECT_EQ(Read("OPTIONS-000011"), kKept);
-}
-
-TEST_F(LdbOptionsFileTest, AnotherProcessWritesOverTheFile) {
-  Write("OPTIONS-000010", kOfOther);
-  EXPECT_TRUE(file_.CheckNewest().IsBusy());
-  EXPECT_TRUE(file_.KeepAfterOpen().IsBusy());
-  EXPECT_EQ(Read("OPTIONS-000010"), kOfOther);
-  Open("OPTIONS-000020", OfSession(), "OPTIONS-000007");
-  EXPECT_TRUE(file_.KeepAfterOpen().IsBusy());
-  EXPECT_EQ(Read("OPTIONS-000020"), kOfOther);
-}
-
 TEST_F(LdbOptionsFileTest, NoFile) {
   EXPECT_OK(env_->DeleteFile(dbname_ + "/OPTIONS-000007"));
   EXPECT_OK(env_->DeleteFile(dbname_ + "/OPTIONS-000010"));

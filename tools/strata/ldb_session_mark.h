@@ -10,9 +10,8 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// A listener that does nothing but has a name. A database writes the names of
-// its listeners to its OPTIONS files, so these show whether a tool has written
-// them itself.
+// A listener that does nothing but has a name. All OPTIONS files have the names
+// of listeners, so they show which of them a tool has written itself.
 //
 // Invariant: no other object has the name, in any process.
 //
