@@ -425,6 +425,8 @@ TEST_F(CStrataTest, MigratePaths) {
   rocksdb_options_set_cf_paths(options_,
                                const_cast<const rocksdb_dbpath_t**>(paths), 2);
   rocksdb_options_set_create_if_missing(options_, 1);
+  // A compaction in the background would move the file first.
+  rocksdb_options_set_disable_auto_compactions(options_, 1);
   char* error = nullptr;
   rocksdb_t* const db = rocksdb_open(options_, name.c_str(), &error);
   ASSERT_EQ(error, nullptr) << error;
