@@ -760,18 +760,51 @@ TEST_P(DBAddressMapOverlapTest, FilesThatAreBeingDeletedAreNotMoved) {
   CheckValue("k", Long("k"));
 }
 
+// Calls a function at the first background error.
+struct ErrorListener : public EventListener {
+  void OnBackgroundError(BackgroundErrorReason, Status* error) override {
+    error->PermitUncheckedError();
+    call->RunOnce();
+  }
+  std::shared_ptr<BoundedCall> call;
+};
+
+// The edit of an ingestion, which has stopped all writes, fails. The listener
+// that hears of the error writes.
+TEST_P(DBAddressMapOverlapTest, ListenersHearOfAFailedIngestionAfterIt) {
+  const auto listener = std::make_shared<ErrorListener>();
+  Options options = MapOptions();
+  options.listeners.push_back(listener);
+  // The DB recovers after the next open only.
+  options.max_bgerror_resume_count = 0;
+  DestroyAndReopen(options);
+  const std::string file = dbname_ + "/ingested.sst";
+  SstFileWriter writer(EnvOptions(), options);
+  ASSERT_OK(writer.Open(file));
+  ASSERT_OK(writer.Put("x", "ingested"));
+  ASSERT_OK(writer.Finish());
+  listener->call = std::make_shared<BoundedCall>(
+      [&] { Put("listener", "written").PermitUncheckedError(); });
+  std::atomic<bool> fails{false};
+  // Writes have stopped.
+  EnableCallBack("DBImpl::IngestExternalFile:NeedFlush",
+                 [&](void*) { fails = true; });
+  EnableCallBack(
+      "VersionSet::ProcessManifestWrites:AfterSyncManifest", [&](void* arg) {
+        if (fails) {
+          *static_cast<IOStatus*>(arg) = IOStatus::IOError("injected");
+        }
+      });
+  EXPECT_NOK(db_->IngestExternalFile({file}, IngestExternalFileOptions()));
+  EXPECT_TRUE(listener->call->Join());
+  DisableCallBacks();
+}
+
 // An ingestion has stopped all writes and waits for a deletion of files, whose
 // edit fails. The listener that hears of the error writes, which must not wait
 // for ever.
 TEST_P(DBAddressMapOverlapTest, ListenersHearOfAFailedDeletionAfterItHasEnded) {
-  struct Listener : public EventListener {
-    void OnBackgroundError(BackgroundErrorReason, Status* error) override {
-      error->PermitUncheckedError();
-      call->RunOnce();
-    }
-    std::shared_ptr<BoundedCall> call;
-  };
-  const auto listener = std::make_shared<Listener>();
+  const auto listener = std::make_shared<ErrorListener>();
   Options options = MapOptions();
   options.listeners.push_back(listener);
   // The DB recovers after the next open only.
