@@ -760,92 +760,87 @@ TEST_P(DBAddressMapOverlapTest, FilesThatAreBeingDeletedAreNotMoved) {
   CheckValue("k", Long("k"));
 }
 
-// Calls a function at the first background error.
-struct ErrorListener : public EventListener {
-  void OnBackgroundError(BackgroundErrorReason, Status* error) override {
-    error->PermitUncheckedError();
-    call->RunOnce();
+// An ingestion of a file, beside which MANIFEST records begin to fail. The
+// listener that hears of the first error writes.
+class DBAddressMapIngestionErrorTest : public DBAddressMapOverlapTest {
+ protected:
+  void Open();
+  Status Ingest() {
+    return db_->IngestExternalFile({File()}, IngestExternalFileOptions());
   }
-  std::shared_ptr<BoundedCall> call;
+  void BeginToFail() { fails_ = true; }
+  // Returns true if the write has ended. It fails once the DB has stopped.
+  bool HasListenerWritten() { return listener_->call->Join(); }
+
+ private:
+  struct Listener : public EventListener {
+    void OnBackgroundError(BackgroundErrorReason, Status* error) override {
+      error->PermitUncheckedError();
+      call->RunOnce();
+    }
+    std::shared_ptr<BoundedCall> call;
+  };
+  std::string File() const { return dbname_ + "/ingested.sst"; }
+
+  const std::shared_ptr<Listener> listener_ = std::make_shared<Listener>();
+  std::atomic<bool> fails_{false};
 };
 
-// The edit of an ingestion, which has stopped all writes, fails. The listener
-// that hears of the error writes.
-TEST_P(DBAddressMapOverlapTest, ListenersHearOfAFailedIngestionAfterIt) {
-  const auto listener = std::make_shared<ErrorListener>();
+void DBAddressMapIngestionErrorTest::Open() {
   Options options = MapOptions();
-  options.listeners.push_back(listener);
+  options.listeners.push_back(listener_);
   // The DB recovers after the next open only.
   options.max_bgerror_resume_count = 0;
   DestroyAndReopen(options);
-  const std::string file = dbname_ + "/ingested.sst";
   SstFileWriter writer(EnvOptions(), options);
-  ASSERT_OK(writer.Open(file));
+  ASSERT_OK(writer.Open(File()));
   ASSERT_OK(writer.Put("x", "ingested"));
   ASSERT_OK(writer.Finish());
-  listener->call = std::make_shared<BoundedCall>(
+  listener_->call = std::make_shared<BoundedCall>(
       [&] { Put("listener", "written").PermitUncheckedError(); });
-  std::atomic<bool> fails{false};
-  // Writes have stopped.
-  EnableCallBack("DBImpl::IngestExternalFile:NeedFlush",
-                 [&](void*) { fails = true; });
   EnableCallBack(
       "VersionSet::ProcessManifestWrites:AfterSyncManifest", [&](void* arg) {
-        if (fails) {
+        if (fails_) {
           *static_cast<IOStatus*>(arg) = IOStatus::IOError("injected");
         }
       });
-  EXPECT_NOK(db_->IngestExternalFile({file}, IngestExternalFileOptions()));
-  EXPECT_TRUE(listener->call->Join());
+}
+
+INSTANTIATE_TEST_CASE_P(Filters, DBAddressMapIngestionErrorTest,
+                        ::testing::Bool());
+
+// The record of the ingestion itself fails, after it has stopped all writes.
+TEST_P(DBAddressMapIngestionErrorTest, ListenersMayWriteAfterAFailedIngestion) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  EnableCallBack("DBImpl::IngestExternalFile:NeedFlush",
+                 [&](void*) { BeginToFail(); });
+  EXPECT_NOK(Ingest());
+  EXPECT_TRUE(HasListenerWritten());
   DisableCallBacks();
 }
 
-// An ingestion has stopped all writes and waits for a deletion of files, whose
-// edit fails. The listener that hears of the error writes, which must not wait
-// for ever.
-TEST_P(DBAddressMapOverlapTest, ListenersHearOfAFailedDeletionAfterItHasEnded) {
-  const auto listener = std::make_shared<ErrorListener>();
-  Options options = MapOptions();
-  options.listeners.push_back(listener);
-  // The DB recovers after the next open only.
-  options.max_bgerror_resume_count = 0;
-  DestroyAndReopen(options);
+// The ingestion has stopped all writes and waits for a deletion of files, whose
+// record fails.
+TEST_P(DBAddressMapIngestionErrorTest, ListenersMayWriteAfterAFailedDeletion) {
+  ASSERT_NO_FATAL_FAILURE(Open());
   ASSERT_OK(Put("k", Long("k")));
   ASSERT_NO_FATAL_FAILURE(FlushToBottom());
-  const std::string file = dbname_ + "/ingested.sst";
-  SstFileWriter writer(EnvOptions(), options);
-  ASSERT_OK(writer.Open(file));
-  ASSERT_OK(writer.Put("x", "ingested"));
-  ASSERT_OK(writer.Finish());
-  // It fails once the DB has stopped, but ends.
-  listener->call = std::make_shared<BoundedCall>(
-      [&] { Put("listener", "written").PermitUncheckedError(); });
   std::atomic<bool> ingestion_waits{false};
   EnableCallBack("DBStrata::WaitForSettledMap:Waits",
                  [&](void*) { ingestion_waits = true; });
-  std::atomic<bool> fails{false};
-  EnableCallBack(
-      "VersionSet::ProcessManifestWrites:AfterSyncManifest", [&](void* arg) {
-        if (fails) {
-          *static_cast<IOStatus*>(arg) = IOStatus::IOError("injected");
-        }
-      });
   std::thread ingestion;
   const auto reached =
       EnableCallBackOnce("MappedFileRemoval::Publish:Demoted", [&](void*) {
-        ingestion = std::thread([&] {
-          db_->IngestExternalFile({file}, IngestExternalFileOptions())
-              .PermitUncheckedError();
-        });
+        ingestion = std::thread([&] { Ingest().PermitUncheckedError(); });
         EXPECT_TRUE(WaitUntil([&] { return ingestion_waits.load(); }));
-        fails = true;
+        BeginToFail();
       });
   const Slice begin("j"), end("l");
   EXPECT_NOK(
       DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(), &begin, &end));
   ASSERT_TRUE(reached->load());
   ingestion.join();
-  EXPECT_TRUE(listener->call->Join());
+  EXPECT_TRUE(HasListenerWritten());
   DisableCallBacks();
 }
 
