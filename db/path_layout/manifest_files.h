@@ -28,14 +28,14 @@ struct ManifestFamily {
     // the MANIFEST has none.
     std::string checksum = {};
     std::string checksum_func_name = {};
-    // Of an SST file: PathLayout::BlobPathMask().
+    // PathLayout::BlobPathMask() of an SST file.
     uint8_t blob_path_mask = 0;
     // An SST file with mapped entries, or a blob file of format version 2.
     bool is_mapped = false;
     // A blob file with hot values.
     bool is_hot = false;
-    // Of a blob file: the values that are not garbage. Of a delta file: the
-    // operands, or the anchors of keys. Of an SST file: 0.
+    // The values of a blob file that are not garbage, the operands or the
+    // anchors of keys of a delta file, 0 for an SST file.
     uint64_t entries = 0;
     // The level of an SST file; 0 for another file.
     int level = 0;

@@ -146,7 +146,7 @@ Status CompactedDBImpl::RecoverAddressMaps() {
 FlushMapping* DBStrata::BeginRecoveryMapping(ColumnFamilyData* cfd,
                                              uint64_t sst_number) {
   db_->mutex_.AssertHeld();
-  // The files of earlier ones are in no Version yet: with these, nobody knows
+  // The files of earlier ones are in no Version yet: with these, no job knows
   // whether a key has other versions.
   const bool is_first =
       std::none_of(recovery_mappings_.begin(), recovery_mappings_.end(),
@@ -178,7 +178,7 @@ void DBStrata::SettleRecoveryMappings() {
 void DBStrata::SaveAddressMaps() {
   db_->mutex_.AssertHeld();
   SettleRecoveryMappings();
-  // After an error nobody knows which edits the MANIFEST has.
+  // After an error it is not known which edits the MANIFEST has.
   if (!db_->opened_successfully_ || db_->read_only_ ||
       !db_->error_handler_.GetBGError().ok() ||
       !db_->versions_->io_status().ok()) {

@@ -27,8 +27,8 @@ class FileSystem;
 // 1. With the options of a session, no job writes anything new that needs a
 //    feature which is to go.
 // 2. These options keep cf_paths in the OPTIONS file (PathLayout::NamesPaths())
-//    if a family had them there. So whoever opens the database by its OPTIONS
-//    file finds all files, after a crash at any moment, too.
+//    if a family had them there. So an open by the OPTIONS file of the database
+//    finds all files, after a crash at any moment, too.
 // 3. Only options of Strata's change.
 //
 // Not thread-safe.

@@ -4,8 +4,8 @@
 // Parses arbitrary text as a file of STRATA_CONFIG, and applies what was
 // parsed.
 //
-// The promise: a text that is refused gives InvalidArgument that names a line
-// of it, and changes nothing. What was parsed is the same after it was written
+// The promise: a text that is refused gives InvalidArgument with the number of
+// a line, and changes nothing. What was parsed is the same after it was written
 // as text and parsed again. Patterns can be compared with any name. Lines of
 // our own options are applied, or refused with their line; applied again, they
 // change nothing.

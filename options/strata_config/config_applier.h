@@ -25,7 +25,7 @@ class Env;
 // What a line of a file of STRATA_CONFIG has done to the options of a database
 // or of one column family.
 struct ConfigChange {
-  size_t line = 0;     // of the file
+  size_t line = 0;     // in the file
   bool is_db = false;  // the options are those of the database
   std::string family;  // if !is_db
   // As in OptionTexts. A line can change several options; if it has changed

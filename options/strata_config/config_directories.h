@@ -34,7 +34,7 @@ class FileSystem;
 // 5. A database that is created has no path with files of another one. A
 //    database that was renamed leaves such files behind, as its name was a part
 //    of its paths.
-// 6. No path of a call, whoever has named it, is one that a line gives another
+// 6. No path of a call, of a line or not, is one that a line gives another
 //    database. A program may have it from the OPTIONS file of that database.
 // 7. No database is created in a directory with files that a line gives another
 //    database as a path, and none there is repaired or destroyed.

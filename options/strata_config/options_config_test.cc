@@ -411,7 +411,7 @@ TEST_F(OptionsConfigTest, ReadersObeyTheFile) {
   EXPECT_EQ(7U, db_->GetOptions().min_blob_size);
   EXPECT_EQ("v", Get("k"));
   db_.reset();
-  // A secondary cannot have a map, whoever turns it on.
+  // A secondary cannot have a map, also if a line turns it on.
   Configure(Family() +
             "enable_blob_files = true\nenable_blob_address_map = true\n");
   const Status s =
