@@ -36,7 +36,7 @@ namespace ROCKSDB_NAMESPACE {
 class ConfigFile {
  public:
   struct Line {
-    size_t number = 0;  // of the line in the file; the first one is 1
+    size_t number = 0;  // the line's place in the file, from 1 on
     std::string name;
     std::string value;  // as it stands in the file, without blanks around it
   };
@@ -44,7 +44,7 @@ class ConfigFile {
     enum Kind { kDB, kColumnFamily };
 
     Kind kind = kDB;
-    size_t number = 0;  // of the line with the header
+    size_t number = 0;  // the number of the header's line
     ConfigGlob db;
     ConfigGlob family;  // if kind is kColumnFamily
     std::vector<Line> lines;

@@ -60,8 +60,8 @@ class ConfigPath {
   static Status ParseFor(const std::string& database, const std::string& value,
                          std::vector<DbPath>* paths);
 
-  // The path as a person reads it: with placeholders if it is for the databases
-  // of a pattern.
+  // The path for messages. It has placeholders if several databases can match
+  // its section.
   const std::string& text() const { return text_; }
   bool is_of_one_database() const { return owner_.has_value(); }
   // The directory of the database, or of each database of the pattern.

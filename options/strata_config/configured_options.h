@@ -16,10 +16,10 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// The options of calls that open, repair or destroy a database, with the file
-// of STRATA_CONFIG (OptionsConfig) applied. These classes are the seams to
-// RocksDB's functions, which use the options of such an object in place of
-// those that they were given.
+// The options of calls that open, repair or destroy a database, after the file
+// that STRATA_CONFIG names (OptionsConfig) was applied. These classes are the
+// seams to RocksDB's functions, which use the options of such an object in
+// place of the options that they were given.
 //
 // Invariants:
 // 1. Without STRATA_CONFIG the options are those that were given, and those of

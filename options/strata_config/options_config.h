@@ -51,9 +51,9 @@ class OptionsConfig {
   // See ConfigApplier.
   void ApplyOnlyDirectories() { applier_.ApplyOnlyDirectories(); }
 
-  // Apply the file. On failure the options are unchanged. Paths that are those
-  // of another database by the file, or its directory by a line, are an error
-  // (CheckNotOfOthers()).
+  // Apply the file. On failure the options are unchanged. It is an error if the
+  // file gives a path of the options to another database, or if a line gives
+  // the directory of another database (CheckNotOfOthers()).
   // changes: see ConfigApplier::Apply().
   Status Apply(DBOptions* options, Changes* changes);
   Status Apply(const std::string& family, ColumnFamilyOptions* options,

@@ -10,8 +10,8 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// A listener that does nothing but has a name. All OPTIONS files have the names
-// of listeners, so they show which of them a tool has written itself.
+// A listener that does nothing but has a name. Each OPTIONS file names the
+// listeners, so it shows whether the tool has written the file itself.
 //
 // Invariant: no other object has the name, in any process.
 //
