@@ -15,7 +15,7 @@
 #include "options/strata_config/options_config.h"
 #include "port/stack_trace.h"
 #include "rocksdb/db.h"
-#include "rocksdb/ldb_tool.h"
+#include "test_util/strata/ldb_call_test_util.h"
 #include "test_util/testharness.h"
 #include "test_util/testutil.h"
 
@@ -55,20 +55,9 @@ class LdbCheckConfigTest : public testing::Test {
   // Returns the exit code, and stores what the command prints in output_.
   int Run(const std::string& db, const std::string& command,
           const std::vector<std::string>& args) {
-    std::vector<std::string> all = {"./ldb", "--db=" + db, command};
+    std::vector<std::string> all = {"--db=" + db, command};
     all.insert(all.end(), args.begin(), args.end());
-    std::vector<const char*> argv;
-    for (const std::string& arg : all) {
-      argv.push_back(arg.c_str());
-    }
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
-    const int result =
-        LDBCommandRunner::RunCommand(static_cast<int>(argv.size()), argv.data(),
-                                     Options(), LDBOptions(), nullptr);
-    output_ = testing::internal::GetCapturedStdout() +
-              testing::internal::GetCapturedStderr();
-    return result;
+    return RunLdb(all, Options(), &output_);
   }
   int Check(const std::string& db) {
     return Run(db, "check_config", {"--config=" + file_});

@@ -12,9 +12,8 @@
 #include "file/filename.h"
 #include "port/stack_trace.h"
 #include "rocksdb/db.h"
-#include "rocksdb/ldb_tool.h"
-#include "rocksdb/utilities/ldb_cmd.h"
 #include "rocksdb/utilities/options_util.h"
+#include "test_util/strata/ldb_call_test_util.h"
 #include "test_util/testharness.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -57,18 +56,7 @@ class LdbCopyLayoutTest : public testing::Test {
 
   // Returns the exit code, and stores what the command prints in output_.
   int Run(const std::vector<std::string>& args) {
-    std::vector<const char*> argv = {"./ldb"};
-    for (const std::string& arg : args) {
-      argv.push_back(arg.c_str());
-    }
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
-    const int result =
-        LDBCommandRunner::RunCommand(static_cast<int>(argv.size()), argv.data(),
-                                     Options(), LDBOptions(), nullptr);
-    output_ = testing::internal::GetCapturedStdout() +
-              testing::internal::GetCapturedStderr();
-    return result;
+    return RunLdb(args, Options(), &output_);
   }
 
   size_t Count(const std::string& directory, FileType type) {

@@ -13,7 +13,7 @@
 #include "rocksdb/comparator.h"
 #include "rocksdb/db.h"
 #include "rocksdb/file_checksum.h"
-#include "rocksdb/ldb_tool.h"
+#include "test_util/strata/ldb_call_test_util.h"
 #include "test_util/testharness.h"
 #include "test_util/testutil.h"
 #include "utilities/merge_operators.h"
@@ -62,18 +62,7 @@ class LdbDeltaCommandTest : public testing::Test {
 
   // Returns the exit code, and stores what the command prints in output_.
   int Run(const std::vector<std::string>& args) {
-    std::vector<const char*> argv = {"./ldb"};
-    for (const std::string& arg : args) {
-      argv.push_back(arg.c_str());
-    }
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
-    const int result =
-        LDBCommandRunner::RunCommand(static_cast<int>(argv.size()), argv.data(),
-                                     Options(), LDBOptions(), nullptr);
-    output_ = testing::internal::GetCapturedStdout() +
-              testing::internal::GetCapturedStderr();
-    return result;
+    return RunLdb(args, Options(), &output_);
   }
   int RunOnDb(std::vector<std::string> args) {
     args.insert(args.begin(), {"--db=" + dbname_, "--try_load_options"});

@@ -30,6 +30,7 @@
 #include "rocksdb/slice_transform.h"
 #include "rocksdb/utilities/ldb_cmd.h"
 #include "rocksdb/utilities/options_util.h"
+#include "test_util/strata/ldb_call_test_util.h"
 #include "test_util/sync_point.h"
 #include "utilities/merge_operators.h"
 #include "utilities/ttl/db_ttl_impl.h"
@@ -114,21 +115,9 @@ class LdbDisableFeaturesTest : public PathCopyTestBase {
 
   // Returns the exit code, and stores what the command prints in output_.
   int RunOn(const std::string& dbname, const std::vector<std::string>& args) {
-    std::vector<std::string> all = {"./ldb", "--db=" + dbname,
-                                    "disable_features"};
+    std::vector<std::string> all = {"--db=" + dbname, "disable_features"};
     all.insert(all.end(), args.begin(), args.end());
-    std::vector<const char*> argv;
-    for (const std::string& arg : all) {
-      argv.push_back(arg.c_str());
-    }
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
-    const int result =
-        LDBCommandRunner::RunCommand(static_cast<int>(argv.size()), argv.data(),
-                                     ldb_options_, LDBOptions(), nullptr);
-    output_ = testing::internal::GetCapturedStdout() +
-              testing::internal::GetCapturedStderr();
-    return result;
+    return RunLdb(all, ldb_options_, &output_);
   }
   int Run(const std::vector<std::string>& args = {}) {
     return RunOn(dbname_, args);

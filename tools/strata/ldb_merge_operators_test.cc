@@ -12,10 +12,9 @@
 #include "file/filename.h"
 #include "port/stack_trace.h"
 #include "rocksdb/db.h"
-#include "rocksdb/ldb_tool.h"
 #include "rocksdb/merge_operator.h"
-#include "rocksdb/utilities/ldb_cmd.h"
 #include "rocksdb/utilities/options_util.h"
+#include "test_util/strata/ldb_call_test_util.h"
 #include "test_util/testharness.h"
 #include "test_util/testutil.h"
 #include "utilities/merge_operators.h"
@@ -119,20 +118,9 @@ class LdbMergeOperatorsTest : public testing::Test {
 
   int Run(const std::vector<std::string>& args,
           const Options& options = Options()) {
-    std::vector<std::string> all = {"./ldb", "--db=" + dbname_};
+    std::vector<std::string> all = {"--db=" + dbname_};
     all.insert(all.end(), args.begin(), args.end());
-    std::vector<const char*> argv;
-    for (const std::string& arg : all) {
-      argv.push_back(arg.c_str());
-    }
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
-    const int result =
-        LDBCommandRunner::RunCommand(static_cast<int>(argv.size()), argv.data(),
-                                     options, LDBOptions(), nullptr);
-    output_ = testing::internal::GetCapturedStdout() +
-              testing::internal::GetCapturedStderr();
-    return result;
+    return RunLdb(all, options, &output_);
   }
 
   bool Printed(const std::string& text) {

@@ -15,9 +15,9 @@
 #include "rocksdb/db.h"
 #include "rocksdb/file_checksum.h"
 #include "rocksdb/file_system.h"
-#include "rocksdb/ldb_tool.h"
 #include "rocksdb/utilities/object_registry.h"
 #include "rocksdb/utilities/options_util.h"
+#include "test_util/strata/ldb_call_test_util.h"
 #include "test_util/testharness.h"
 #include "test_util/testutil.h"
 #include "util/file_checksum_helper.h"
@@ -160,20 +160,9 @@ class LdbMovePathsTest : public testing::Test {
 
   // Returns the exit code, and stores what the command prints in output_.
   int Run(const std::vector<std::string>& args) {
-    std::vector<std::string> all = {"./ldb", "--db=" + dbname_};
+    std::vector<std::string> all = {"--db=" + dbname_};
     all.insert(all.end(), args.begin(), args.end());
-    std::vector<const char*> argv;
-    for (const std::string& arg : all) {
-      argv.push_back(arg.c_str());
-    }
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
-    const int result =
-        LDBCommandRunner::RunCommand(static_cast<int>(argv.size()), argv.data(),
-                                     ldb_options_, LDBOptions(), nullptr);
-    output_ = testing::internal::GetCapturedStdout() +
-              testing::internal::GetCapturedStderr();
-    return result;
+    return RunLdb(all, ldb_options_, &output_);
   }
 
   int Move(const std::string& from, const std::string& to,

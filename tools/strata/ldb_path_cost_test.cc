@@ -12,7 +12,7 @@
 #include "file/file_util.h"
 #include "port/stack_trace.h"
 #include "rocksdb/db.h"
-#include "rocksdb/ldb_tool.h"
+#include "test_util/strata/ldb_call_test_util.h"
 #include "test_util/testharness.h"
 #include "test_util/testutil.h"
 
@@ -66,20 +66,9 @@ class LdbPathCostTest : public testing::Test {
 
   // Returns the exit code, and stores what the command prints in output_.
   int Run(const std::vector<std::string>& args) {
-    std::vector<std::string> all = {"./ldb", "--db=" + dbname_, "path_cost"};
+    std::vector<std::string> all = {"--db=" + dbname_, "path_cost"};
     all.insert(all.end(), args.begin(), args.end());
-    std::vector<const char*> argv;
-    for (const std::string& arg : all) {
-      argv.push_back(arg.c_str());
-    }
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
-    const int result =
-        LDBCommandRunner::RunCommand(static_cast<int>(argv.size()), argv.data(),
-                                     Options(), LDBOptions(), nullptr);
-    output_ = testing::internal::GetCapturedStdout() +
-              testing::internal::GetCapturedStderr();
-    return result;
+    return RunLdb(all, Options(), &output_);
   }
 
   bool Printed(const std::string& text) {

@@ -11,7 +11,7 @@
 #include "file/filename.h"
 #include "port/stack_trace.h"
 #include "rocksdb/db.h"
-#include "rocksdb/utilities/ldb_cmd.h"
+#include "test_util/strata/ldb_call_test_util.h"
 #include "test_util/testharness.h"
 #include "test_util/testutil.h"
 #include "tools/strata/ldb_path_flags.h"
@@ -101,20 +101,9 @@ class LdbPathsTest : public testing::Test {
 
   // Returns the exit code, and stores what the command prints in output_.
   int Run(const std::vector<std::string>& args) {
-    std::vector<std::string> all = {"./ldb", "--db=" + dbname_};
+    std::vector<std::string> all = {"--db=" + dbname_};
     all.insert(all.end(), args.begin(), args.end());
-    std::vector<const char*> argv;
-    for (const std::string& arg : all) {
-      argv.push_back(arg.c_str());
-    }
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
-    const int result =
-        LDBCommandRunner::RunCommand(static_cast<int>(argv.size()), argv.data(),
-                                     Options(), LDBOptions(), nullptr);
-    output_ = testing::internal::GetCapturedStdout() +
-              testing::internal::GetCapturedStderr();
-    return result;
+    return RunLdb(all, Options(), &output_);
   }
 
   bool Printed(const std::string& text) {
