@@ -8,16 +8,14 @@ Usage: run_tests.py check [--build debug|asan|tsan|coverage] [NAME...]
                                             (or just NAMEs). With asan, tsan or coverage: our
                                             test binaries (or just NAMEs), built with what
                                             scripts/configure.sh says
-       run_tests.py upstream [--side strata|stock|map|blob|merged|deltas] [--shard I/N]
-                             [--fresh] [NAME...]
+       run_tests.py upstream [--side SIDE] [--shard I/N] [--fresh] [NAME...]
                                             all of upstream's binaries; results in
                                             build/upstream-tests-<side>.tsv; resumes where it
-                                            stopped. Side map: Strata, and every column
-                                            family that can have an address map has one
-                                            (STRATA_FORCE_ADDRESS_MAP is the min_blob_size, 0
-                                            if not set). Side blob: the same column families
-                                            have blob files and no map
-                                            (STRATA_FORCE_BLOB_FILES)
+                                            stopped. Sides: strata (the default), stock, and
+                                            Strata with a feature in each column family that
+                                            can have it: map, blob, merged, deltas, all (map,
+                                            merged and deltas), and layouts, where STRATA_CONFIG
+                                            gives each database a second path
        run_tests.py list                    what "check" would run
 
 Common options: --jobs N (default: the number of processors), --retries N (upstream's binaries
@@ -64,6 +62,18 @@ SANITIZERS = {
 COVERAGE_FACTOR = 3
 # Build folders in which only our tests in C++ run, if nothing else is asked for.
 INSTRUMENTED = (*SANITIZERS, 'coverage')
+# Side of "upstream" -> the variables with which a debug build gives a feature to each column family
+# that can have it. Their values are options, 0 for the default: see docs/upstream-tests.md.
+FORCED = {'map': ('STRATA_FORCE_ADDRESS_MAP',), 'blob': ('STRATA_FORCE_BLOB_FILES',),
+          'merged': ('STRATA_FORCE_MERGED_VALUES',), 'deltas': ('STRATA_FORCE_DELTA_SEPARATION',)}
+FORCED['all'] = FORCED['map'] + FORCED['merged'] + FORCED['deltas']
+# Side -> the file that STRATA_CONFIG names. PATHS stands for a folder of the entry's own.
+PATHS = '@PATHS@'
+CONFIGS = {'layouts': f"""[CFOptions "*" "*"]
+  cf_paths = {{dir}}, {PATHS}/{{db}}
+  level_sst_path_ids = 0:1
+  level_blob_path_ids = 1
+"""}
 
 sys.path.insert(0, HERE)
 import overlay_sources  # noqa: E402
@@ -161,12 +171,19 @@ def run_one(spec_path):
     for stale in (xml, base + '.result'):
         if os.path.exists(stale):
             os.unlink(stale)
-    shutil.rmtree(tmp, ignore_errors=True)
+    paths = tmp + '.paths'  # of the databases, for a side whose configuration names it
+    for folder in (tmp, paths):
+        shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(tmp)
     env = {k: v for k, v in os.environ.items() if not k.startswith(('GTEST_', 'GIT_'))}
     env.update(spec['env'])
     env.update(TEST_TMPDIR=tmp, TMPDIR=tmp, GTEST_OUTPUT='xml:' + xml,
                STRATA_TESTDATA=os.path.join(ROOT, 'testdata'))
+    if spec['config']:
+        os.makedirs(paths)
+        with open(base + '.config', 'w', encoding='utf-8') as f:
+            f.write(spec['config'].replace(PATHS, paths))
+        env['STRATA_CONFIG'] = base + '.config'
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 65536)), hard))
@@ -182,7 +199,8 @@ def run_one(spec_path):
 
         def stop(signum, frame):
             os.killpg(child.pid, signal.SIGKILL)
-            shutil.rmtree(tmp, ignore_errors=True)
+            for folder in (tmp, paths):
+                shutil.rmtree(folder, ignore_errors=True)
             sys.exit(1)
         if child:
             signal.signal(signal.SIGTERM, stop)
@@ -198,7 +216,8 @@ def run_one(spec_path):
             child.wait()
         else:
             code = 127
-    shutil.rmtree(tmp, ignore_errors=True)
+    for folder in (tmp, paths):
+        shutil.rmtree(folder, ignore_errors=True)
     passed, failed, note = summarise(xml, log, code)
     if timed_out:
         note = f'stopped after {spec["timeout"]:.0f} s'
@@ -294,8 +313,9 @@ def own_scripts(build):
 class Suite:
     """A set of ctest entries in <build>/strata-ctest."""
 
-    def __init__(self, build):
+    def __init__(self, build, config=''):
         self.dir = os.path.join(build, 'strata-ctest')
+        self.config = config  # what STRATA_CONFIG is to name, with PATHS in it
         self.entries = {}   # entry -> (binary, retry, weight)
         self.lines = []
         os.makedirs(self.dir, exist_ok=True)
@@ -321,7 +341,8 @@ class Suite:
             spec = os.path.join(self.dir, entry + '.json')
             with open(spec, 'w', encoding='utf-8') as f:
                 json.dump({'entry': entry, 'binary': binary, 'command': command, 'env': env,
-                           'timeout': timeout, 'tmp': os.path.join(self.dir, 'tmp', entry)}, f)
+                           'config': self.config, 'timeout': timeout,
+                           'tmp': os.path.join(self.dir, 'tmp', entry)}, f)
             result = spec[:-len('.json')] + '.result'
             if os.path.exists(result):
                 os.unlink(result)
@@ -554,13 +575,10 @@ def write_tsv(path, rows, total):
 def upstream(args):
     build = os.path.join(ROOT, 'build', 'stock-debug' if args.side == 'stock' else 'debug')
     tsv = os.path.join(ROOT, 'build', f'upstream-tests-{args.side}.tsv')
-    forced = {'map': 'STRATA_FORCE_ADDRESS_MAP', 'blob': 'STRATA_FORCE_BLOB_FILES',
-              'merged': 'STRATA_FORCE_MERGED_VALUES',
-              'deltas': 'STRATA_FORCE_DELTA_SEPARATION'}.get(args.side)
-    state_path = os.path.join(
-        build, f'upstream-tests-{args.side}.json' if forced else 'upstream-tests.json')
-    if forced:
-        os.environ.setdefault(forced, '0')
+    state_path = os.path.join(build, 'upstream-tests.json' if args.side in ('strata', 'stock')
+                              else f'upstream-tests-{args.side}.json')
+    for variable in FORCED.get(args.side, ()):
+        os.environ.setdefault(variable, '0')
     _, numbers = read_list()
     names = upstream_tests()
     total = len(names)
@@ -602,7 +620,7 @@ def upstream(args):
         chunk = todo[at:at + CHUNK]
         print(f'\n== binaries {at + 1} to {at + len(chunk)} of {len(todo)} ==', flush=True)
         build_or_remove(build, chunk, args.jobs)
-        suite = Suite(build)
+        suite = Suite(build, CONFIGS.get(args.side, ''))
         for name in chunk:
             if os.path.exists(os.path.join(build, name)):
                 suite.add(name, [os.path.join(build, name)], numbers.get(name, {}), True)
@@ -649,7 +667,7 @@ def main(argv):
     parser.add_argument('command', choices=['check', 'upstream', 'list'])
     parser.add_argument('names', nargs='*')
     parser.add_argument('--build', choices=['debug', *INSTRUMENTED], default='debug')
-    parser.add_argument('--side', choices=['strata', 'stock', 'map', 'blob', 'merged', 'deltas'],
+    parser.add_argument('--side', choices=['strata', 'stock', *FORCED, *CONFIGS],
                         default='strata')
     parser.add_argument('--shard')
     parser.add_argument('--fresh', action='store_true')

@@ -4,6 +4,7 @@
 """Tests of the scripts beside this file."""
 import argparse
 import contextlib
+import glob
 import hashlib
 import io
 import itertools
@@ -692,10 +693,10 @@ class RunTests(Temporary):
     def binary(self, name, body):
         return [self.write(f'bin/{name}', '#!/bin/sh\n' + body, 0o755)]
 
-    def suite(self, tests, retries=0):
+    def suite(self, tests, retries=0, config=''):
         """Runs {name: (shell text, numbers, retry)} as a suite; returns ({entry: result}, what was
         printed)."""
-        suite = run_tests.Suite(self.dir)
+        suite = run_tests.Suite(self.dir, config)
         for name, (body, numbers, retry) in tests.items():
             suite.add(name, self.binary(name, body), numbers, retry)
         # ctest writes to the real stdout.
@@ -746,6 +747,33 @@ END
         with contextlib.redirect_stdout(io.StringIO()) as text:
             self.assertEqual(run_tests.finish(list(results.values())), 1)
         self.assertEqual(text.getvalue().strip().split('\n')[-1], '14 passed, 5 failed')
+
+    def test_configuration(self):
+        config = run_tests.CONFIGS['layouts']
+        self.assertEqual(config.count(run_tests.PATHS), 1)
+        paths = os.path.join(self.dir, 'strata-ctest', 'tmp', 'entry.paths')
+        results, _ = self.suite({'entry': (
+            f'grep -q "cf_paths = {{dir}}, {paths}/{{db}}" "$STRATA_CONFIG" && '
+            f'cd {paths} && touch left', {}, False)}, config=config)
+        self.assertEqual(results['entry']['failed'], [])
+        self.assertFalse(os.path.exists(paths))
+        # Entries of a suite without one keep what the user has set.
+        with mock.patch.dict(os.environ, STRATA_CONFIG='users'):
+            results, _ = self.suite({'entry': ('test "$STRATA_CONFIG" = users', {}, False)})
+        self.assertEqual(results['entry']['failed'], [])
+
+    def test_sides(self):
+        self.assertEqual(sorted(run_tests.FORCED['all']),
+                         ['STRATA_FORCE_ADDRESS_MAP', 'STRATA_FORCE_DELTA_SEPARATION',
+                          'STRATA_FORCE_MERGED_VALUES'])
+        for variables in run_tests.FORCED.values():
+            for variable in variables:
+                read_by = []
+                for source in glob.glob(os.path.join(ROOT, 'options', 'strata', '*_options.cc')):
+                    with open(source, encoding='utf-8') as f:
+                        if f'getenv("{variable}")' in f.read():
+                            read_by.append(source)
+                self.assertEqual(len(read_by), 1, variable)
 
     TSAN_REPORT = """WARNING: ThreadSanitizer: data race (pid=1)
   Write of size 4 at 0x1 by thread T1:
