@@ -429,7 +429,6 @@ TEST_F(DBAddressMapTest, IncompatibleOptionsAreRefused) {
         << s.ToString();
   };
   refused([](Options* o) { o->enable_blob_files = false; });
-  refused([](Options* o) { o->enable_blob_garbage_collection = true; });
   refused([](Options* o) {
     o->inplace_update_support = true;
     o->allow_concurrent_memtable_write = false;

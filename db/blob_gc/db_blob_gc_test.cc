@@ -1835,6 +1835,61 @@ TEST_F(DBBlobGcTest, CollectsFilesFromBeforeTheMap) {
   }
 }
 
+// A program that collects the garbage of blob files by compactions turns the
+// map on and changes nothing else.
+TEST_F(DBBlobGcTest, TakesTheWorkOfCompactionsOver) {
+  Options options = GcOptions(/*limit=*/0);
+  options.blob_garbage_collection_age_cutoff = 1.0;
+  options.blob_garbage_collection_force_threshold = 0.2;
+  Options without = options;
+  without.enable_blob_address_map = false;
+  DestroyAndReopen(without);
+  model_.clear();
+  Load();
+  for (int round = 1; round <= 3; ++round) {
+    MakeGarbage(round, /*step=*/3);
+  }
+  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+  // Returns the number of SST files that forced collections would compact, and
+  // the numbers of the blob files from before the map.
+  const auto old_files = [&](size_t* num_marked) {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    const VersionStorageInfo* const files = Family()->current()->storage_info();
+    *num_marked = files->FilesMarkedForForcedBlobGC().size();
+    std::vector<uint64_t> numbers;
+    for (const auto& meta : files->GetBlobFiles()) {
+      if (!meta->IsMapped()) {
+        numbers.push_back(meta->GetBlobFileNumber());
+      }
+    }
+    return numbers;
+  };
+  size_t num_marked = 0;
+  const std::vector<uint64_t> before = old_files(&num_marked);
+  ASSERT_FALSE(before.empty());
+
+  // No compaction collects.
+  options.enable_blob_garbage_collection = true;
+  Reopen(options);
+  Wait();
+  ASSERT_EQ(before, old_files(&num_marked));
+  ASSERT_EQ(0u, num_marked);
+  Verify();
+
+  // The map's own limit does it.
+  ASSERT_OK(db_->SetOptions({{"blob_gc_space_amp_limit", "1.01"}}));
+  Wait();
+  ASSERT_TRUE(old_files(&num_marked).empty());
+  ASSERT_LE(Amplification(), 1.01);
+  VerifyAlsoReopened(options);
+
+  // Without the map, compactions collect again.
+  Close();
+  without.enable_blob_garbage_collection = true;
+  Reopen(without);
+  Verify();
+}
+
 // Many small flushes, of keys in order or in random order, leave few files.
 TEST_F(DBBlobGcTest, MergesSmallFiles) {
   for (const bool in_order : {true, false}) {

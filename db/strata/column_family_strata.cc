@@ -78,6 +78,8 @@ void ColumnFamilyStrata::CreateAddressMapStore() {
       *cfd_->GetLatestMutableCFOptions().table_factory,
       cfd_->blob_file_cache());
   needs_point_read_ = true;
+  ReportOptionsWithoutEffect(cfd_->ioptions().logger, cfd_->GetName(),
+                             cfd_->GetLatestMutableCFOptions());
   if (cfd_->current() != nullptr) {
     address_map_store_->OnVersionAppended(*cfd_->current());
   }

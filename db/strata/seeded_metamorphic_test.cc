@@ -185,7 +185,6 @@ const HistoryOptionList& BusyOptions() {
   static const HistoryOptionList kOptions = {
       {"blobs", "20"},
       {"enable_blob_address_map", "true"},
-      {"enable_blob_garbage_collection", "false"},
       {"blob_gc_space_amp_limit", "1.01"},
       {"blob_file_size", "512"},
       {"enable_delta_separation", "true"},

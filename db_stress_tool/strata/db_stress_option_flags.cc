@@ -115,7 +115,6 @@ void AdaptOptionsToFeatures(OptionsTable* options_table) {
   }
   if (FLAGS_enable_blob_address_map) {
     options_table->erase("enable_blob_files");
-    options_table->erase("enable_blob_garbage_collection");
     const std::string limit = std::to_string(FLAGS_blob_gc_space_amp_limit);
     options_table->emplace("blob_gc_space_amp_limit",
                            std::vector<std::string>{limit, limit, "0", "1.01",

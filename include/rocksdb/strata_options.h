@@ -205,13 +205,15 @@ struct StrataColumnFamilyOptions {
   // compactions convert them. docs/address-map.md says how to get back to a DB
   // that RocksDB opens.
   //
+  // enable_blob_garbage_collection and its two parameters have no effect: see
+  // blob_gc_space_amp_limit, which bounds the old files of BlobDB, too.
+  //
   // Needs enable_blob_files (InvalidArgument at open otherwise). Open returns
-  // NotSupported together with: enable_blob_garbage_collection,
-  // enable_blob_direct_write, inplace_update_support,
-  // experimental_mempurge_threshold, FIFO compaction, ingest behind,
-  // user-defined timestamps, a comparator for which different bytes can be
-  // equal, table formats other than the block-based one, secondary and
-  // follower instances. experimental_mempurge_threshold, FIFO compaction,
+  // NotSupported together with: enable_blob_direct_write,
+  // inplace_update_support, experimental_mempurge_threshold, FIFO compaction,
+  // ingest behind, user-defined timestamps, a comparator for which different
+  // bytes can be equal, table formats other than the block-based one, secondary
+  // and follower instances. experimental_mempurge_threshold, FIFO compaction,
   // ingest behind, user-defined timestamps, secondary and follower instances
   // are also refused, with or without this option, while the map has values. A
   // DB that has direct values (enable_lsm_bypass) is refused with NotSupported

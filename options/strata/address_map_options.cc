@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdlib>
 
+#include "logging/logging.h"
+#include "options/cf_options.h"
 #include "options/strata/distinct_bytes.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/table.h"
@@ -59,12 +61,6 @@ Status ValidateAddressMapOptions(const DBOptions& db_options,
         "enable_blob_address_map needs enable_blob_files: the map holds the "
         "addresses of values in blob files");
   }
-  if (cf_options.enable_blob_garbage_collection) {
-    return RefusedWithMap(
-        "enable_blob_garbage_collection",
-        "with the map, blob files are collected by it, not by "
-        "compactions");
-  }
   if (cf_options.enable_blob_direct_write) {
     return RefusedWithMap(
         "enable_blob_direct_write",
@@ -105,6 +101,35 @@ Status ValidateAddressMapOptionsOfSecondary(
     }
   }
   return Status::OK();
+}
+
+bool CompactionsCollectBlobGarbage(const ImmutableCFOptions& ioptions,
+                                   const MutableCFOptions& options) {
+  return options.enable_blob_garbage_collection &&
+         !ioptions.enable_blob_address_map;
+}
+
+void ReportOptionsWithoutEffect(Logger* log, const std::string& cf_name,
+                                const MutableCFOptions& options) {
+  if (!options.enable_blob_garbage_collection) {
+    return;
+  }
+  if (options.blob_gc_space_amp_limit == 0) {
+    ROCKS_LOG_WARN(log,
+                   "[%s] With enable_blob_address_map, "
+                   "enable_blob_garbage_collection has no effect, and "
+                   "blob_gc_space_amp_limit = 0 turns the collection of blob "
+                   "garbage off",
+                   cf_name.c_str());
+    return;
+  }
+  ROCKS_LOG_INFO(log,
+                 "[%s] With enable_blob_address_map, blob garbage is collected "
+                 "by jobs of its own, within blob_gc_space_amp_limit = %g. "
+                 "enable_blob_garbage_collection, "
+                 "blob_garbage_collection_age_cutoff and "
+                 "blob_garbage_collection_force_threshold have no effect",
+                 cf_name.c_str(), options.blob_gc_space_amp_limit);
 }
 
 #ifndef NDEBUG

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "rocksdb/db.h"
@@ -11,6 +12,10 @@
 #include "rocksdb/status.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+class Logger;
+struct ImmutableCFOptions;
+struct MutableCFOptions;
 
 // Returns an error if a DB cannot have a column family with these options; the
 // message names the option and the reason. Returns OK without the map.
@@ -22,6 +27,18 @@ Status ValidateAddressMapOptions(const DBOptions& db_options,
 // values would be lost, or deleted ones would reappear.
 Status ValidateOptionsOfMappedValues(const DBOptions& db_options,
                                      const ColumnFamilyOptions& cf_options);
+
+// Returns true if compactions collect the garbage of blob files because of
+// enable_blob_garbage_collection. With the map they do not: jobs of its own
+// keep all blob files within blob_gc_space_amp_limit, those that were written
+// before the map was enabled, too.
+bool CompactionsCollectBlobGarbage(const ImmutableCFOptions& ioptions,
+                                   const MutableCFOptions& options);
+
+// Writes to the LOG what stands in for options of RocksDB that have no effect
+// with the map.
+void ReportOptionsWithoutEffect(Logger* log, const std::string& cf_name,
+                                const MutableCFOptions& options);
 
 // For secondary and follower instances. Returns NotSupported if a column family
 // enables the map.

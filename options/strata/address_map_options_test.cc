@@ -95,10 +95,6 @@ std::vector<Refusal> Refusals() {
        [](Options* o) { o->enable_blob_files = false; },
        Status::kInvalidArgument,
        {"enable_blob_address_map needs enable_blob_files", "blob files"}},
-      {"garbage collection",
-       [](Options* o) { o->enable_blob_garbage_collection = true; },
-       Status::kNotSupported,
-       {with + "enable_blob_garbage_collection", "collected by it"}},
       {"direct write",
        [](Options* o) { o->enable_blob_direct_write = true; },
        Status::kNotSupported,
@@ -501,8 +497,6 @@ TEST_F(AddressMapOptionsTest, SetOptionsRefusesConflicts) {
        "enable_blob_address_map"},
       {"enable_lsm_bypass", "false", Status::kInvalidArgument,
        "enable_lsm_bypass"},
-      {"enable_blob_garbage_collection", "true", Status::kNotSupported,
-       with + "enable_blob_garbage_collection"},
       {"enable_blob_files", "false", Status::kInvalidArgument,
        "enable_blob_address_map needs enable_blob_files"},
       {"experimental_mempurge_threshold", "1.0", Status::kNotSupported,
@@ -520,7 +514,6 @@ TEST_F(AddressMapOptionsTest, SetOptionsRefusesConflicts) {
     EXPECT_TRUE(now.enable_blob_address_map) << change.name;
     EXPECT_TRUE(now.enable_lsm_bypass) << change.name;
     EXPECT_TRUE(now.enable_blob_files) << change.name;
-    EXPECT_FALSE(now.enable_blob_garbage_collection) << change.name;
     EXPECT_EQ(now.experimental_mempurge_threshold, 0.0) << change.name;
     EXPECT_EQ(now.min_blob_size, 0) << change.name;
   }
@@ -532,14 +525,51 @@ TEST_F(AddressMapOptionsTest, SetOptionsRefusesConflicts) {
   CheckMap(2);
   EXPECT_EQ(Get("small"), "v");
   EXPECT_EQ(Get("large"), std::string(20, 'v'));
+}
 
-  // A family without the map accepts the option.
-  ColumnFamilyHandle* plain = nullptr;
-  ASSERT_OK(db_->CreateColumnFamily(PlainOptions(), "plain", &plain));
-  handles_.push_back(plain);
-  ASSERT_OK(
-      db_->SetOptions(plain, {{"enable_blob_garbage_collection", "true"}}));
-  EXPECT_TRUE(db_->GetOptions(plain).enable_blob_garbage_collection);
+// The options with which BlobDB collects garbage are kept, and the LOG says
+// what collects it instead.
+TEST_F(AddressMapOptionsTest, OptionsOfCollectionsByCompactionsAreAccepted) {
+  Options options = MapOptions();
+  options.blob_gc_space_amp_limit = 1.5;
+  DestroyAndReopen(options);
+  EXPECT_FALSE(Mentions(Log(), "has no effect"));
+  EXPECT_FALSE(Mentions(Log(), "have no effect"));
+  ASSERT_OK(db_->SetOptions({{"enable_blob_garbage_collection", "true"}}));
+  EXPECT_TRUE(db_->GetOptions().enable_blob_garbage_collection);
+
+  options.enable_blob_garbage_collection = true;
+  options.blob_garbage_collection_age_cutoff = 1.0;
+  options.blob_garbage_collection_force_threshold = 0.5;
+  Reopen(options);
+  EXPECT_TRUE(db_->GetOptions().enable_blob_garbage_collection);
+  EXPECT_TRUE(
+      Mentions(Log(),
+               "[default] With enable_blob_address_map, blob garbage is "
+               "collected by jobs of its own, within "
+               "blob_gc_space_amp_limit = 1.5"));
+  EXPECT_TRUE(Mentions(OptionsFile(), "enable_blob_garbage_collection=true"));
+
+  options.blob_gc_space_amp_limit = 0;
+  Reopen(options);
+  EXPECT_TRUE(Mentions(Log(),
+                       "blob_gc_space_amp_limit = 0 turns the collection of "
+                       "blob garbage off"));
+  EXPECT_TRUE(db_->SetOptions({{"blob_garbage_collection_age_cutoff", "2"}})
+                  .IsInvalidArgument());
+}
+
+TEST_F(AddressMapOptionsTest, CompactionsCollectOnlyWithoutAMap) {
+  for (const bool has_map : {false, true}) {
+    for (const bool is_enabled : {false, true}) {
+      Options options;
+      options.enable_blob_address_map = has_map;
+      options.enable_blob_garbage_collection = is_enabled;
+      EXPECT_EQ(is_enabled && !has_map,
+                CompactionsCollectBlobGarbage(ImmutableCFOptions(options),
+                                              MutableCFOptions(options)));
+    }
+  }
 }
 
 // An open that is refused says why, and changes nothing.

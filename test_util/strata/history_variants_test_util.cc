@@ -27,8 +27,7 @@ constexpr char kPartitionedTable[] =
 HistoryOptionList WithMap(const char* min_size,
                           const HistoryOptionList& others) {
   HistoryOptionList options = {{"blobs", min_size},
-                               {"enable_blob_address_map", "true"},
-                               {"enable_blob_garbage_collection", "false"}};
+                               {"enable_blob_address_map", "true"}};
   options.insert(options.end(), others.begin(), others.end());
   return options;
 }

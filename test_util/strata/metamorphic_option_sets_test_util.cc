@@ -86,7 +86,7 @@ class RandomList {
       return;
     }
     list_.emplace_back("enable_blob_address_map", "true");
-    list_.emplace_back("enable_blob_garbage_collection", "false");
+    Set("enable_blob_garbage_collection", {"true", "false", "false"});
     Set("blob_gc_space_amp_limit", {"0", "1.01", "1.01", "1.2", "2", "4"});
     Set("blob_scan_sort_budget", {"", "0", "1000", "1000"});
     Set("save_blob_address_map", {"", "false"});

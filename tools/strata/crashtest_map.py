@@ -125,5 +125,5 @@ def finalize(params):
     params["max_background_jobs"] = random.choice([4, 16] if gc_stress else [2, 2, 8])
     params["blob_prefetch_count"] = random.choice([-1, -1, 0, 1, 7, 64])
     params["enable_blob_files"] = 1
-    params["enable_blob_garbage_collection"] = 0
+    params["enable_blob_garbage_collection"] = random.choice([0, 1])
     params["experimental_mempurge_threshold"] = 0
