@@ -196,7 +196,7 @@ void CompactionMapping::Close() {
 Status CompactionMapping::Settle() {
   TEST_SYNC_POINT("CompactionMapping::Settle");
   if (!publication_.committed()) {
-    publication_.Settle();
+    publication_.Settle(/*keep_superseded=*/false);
     removals_->Clear();
     unsettled_.reset();
     return Status::OK();
@@ -214,7 +214,8 @@ Status CompactionMapping::Settle() {
     blobs_->unsettled_jobs()->Fail(s);
   }
   unsettled_.reset();
-  publication_.Settle();
+  // A name that was not demoted is superseded by that of the moved value.
+  publication_.Settle(/*keep_superseded=*/!s.ok());
   blobs_->retired_removals()->Limit(removals_.get());
   RecordTick(compaction_->immutable_options().stats, BLOB_MAP_RENAMED,
              num_renamed_);

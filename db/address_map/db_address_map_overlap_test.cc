@@ -557,6 +557,61 @@ TEST_P(DBAddressMapOverlapTest, LostRemovalsFailLaterJobsAndNoReads) {
   }
 }
 
+// The same for a compaction that moves values to another path: their old names
+// are those that an older iterator reads.
+TEST_P(DBAddressMapOverlapTest, LostRemovalsLeaveOldIteratorsTheirValues) {
+  const std::string second = dbname_ + "_second";
+  Options options = MapOptions();
+  options.cf_paths = {{dbname_, uint64_t{1} << 30},
+                      {second, uint64_t{1} << 30}};
+  options.level_blob_path_ids = {0};
+  DestroyAndReopen(options);
+  const std::vector<std::string> keys = {"a", "b", "c"};
+  for (const std::string& key : keys) {
+    ASSERT_OK(Put(key, Long(key)));
+  }
+  ASSERT_NO_FATAL_FAILURE(FlushToBottom());
+  std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  ASSERT_OK(db_->SetOptions({{"level_blob_path_ids", "1"}}));
+  EnableCallBack("DeferredRemovals::ForEach", [](void* arg) {
+    *static_cast<Status*>(arg) = Status::IOError("injected");
+  });
+  const Status s = CompactInto(kBottom, kBottom);
+  EXPECT_TRUE(s.IsIOError()) << s.ToString();
+  DisableCallBacks();
+  std::vector<std::string> names;
+  ASSERT_OK(env_->GetChildren(second, &names));
+  EXPECT_TRUE(std::any_of(
+      names.begin(), names.end(),
+      [](const std::string& name) { return name.ends_with(".blob"); }));
+
+  const auto check = [&keys](Iterator* it) {
+    size_t i = 0;
+    for (it->SeekToFirst(); it->Valid(); it->Next(), ++i) {
+      ASSERT_LT(i, keys.size());
+      EXPECT_EQ(keys[i], it->key().ToString());
+      EXPECT_EQ(Long(keys[i]), it->value().ToString());
+    }
+    EXPECT_OK(it->status());
+    EXPECT_EQ(keys.size(), i);
+  };
+  check(iter.get());
+  iter.reset(db_->NewIterator(ReadOptions()));
+  check(iter.get());
+  iter.reset();
+  for (const std::string& key : keys) {
+    CheckValue(key, Long(key));
+  }
+
+  options.level_blob_path_ids = {1};
+  Reopen(options);
+  iter.reset(db_->NewIterator(ReadOptions()));
+  check(iter.get());
+  iter.reset();
+  CheckMap(keys.size());
+  Destroy(options);
+}
+
 // If a compaction could not store the names that it removes, their values would
 // stay in the map, so the compaction fails and changes nothing.
 TEST_P(DBAddressMapOverlapTest, CompactionThatLosesItsRemovalsFails) {

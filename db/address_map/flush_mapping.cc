@@ -142,7 +142,7 @@ Status FlushMapping::Publish() {
 
 void FlushMapping::Settle(const std::vector<SequenceNumber>& readers) {
   TEST_SYNC_POINT("FlushMapping::Settle");
-  publication_.Settle();
+  publication_.Settle(/*keep_superseded=*/false);
   if (publication_.committed()) {
     const ImmutableOptions& ioptions = cfd_->ioptions();
     RecordTick(ioptions.stats, BLOB_MAP_DIRECT_WRITTEN, num_direct_);

@@ -92,19 +92,23 @@ void MapTransaction::OnVersionAppended(const VersionStorageInfo& version) {
   }
 }
 
-void MapTransaction::Settle() {
+void MapTransaction::Settle(bool keep_superseded) {
   TEST_SYNC_POINT("MapTransaction::Settle");
   assert(!is_open_);
   AddressMap* const map = blobs_->map();
   for (const File& file : files_) {
-    const Status s = ForEachBatch(file, [&](const Records& records) {
-      if (committed_) {
-        map->CommitBatch(records.data(), records.size(), born_before_);
-      } else {
+    Status s;
+    if (!committed_) {
+      s = ForEachBatch(file, [&](const Records& records) {
         map->UndoBatch(file.slot, records.data(), records.size());
-      }
-      return Status::OK();
-    });
+        return Status::OK();
+      });
+    } else if (!keep_superseded) {
+      s = ForEachBatch(file, [&](const Records& records) {
+        map->CommitBatch(records.data(), records.size(), born_before_);
+        return Status::OK();
+      });
+    }
     if (!s.ok()) {
       ROCKS_LOG_WARN(blobs_->ioptions().logger,
                      "The index of blob file %" PRIu64

@@ -36,9 +36,9 @@ class RecordIndexReader;
 //    never from a status: the status may be an error although the edit was
 //    committed, and OK although it was not.
 // 3. After Settle() either all records are committed and the entries that they
-//    superseded are removed, or no record is in the map and the superseded
-//    entries are current again. This does not depend on whether the files can
-//    be read.
+//    superseded are removed (or kept, if the caller says so), or no record is
+//    in the map and the superseded entries are current again. This does not
+//    depend on whether the files can be read.
 // 4. The record indexes of all files of the job take at most kMaxIndexBytes of
 //    memory from LimitIndex() to the end of Settle(). Those of other files are
 //    read from the files, which are pinned as long as the map may name them.
@@ -98,9 +98,12 @@ class MapTransaction : public MapCommitObserver {
 
   // Commits the records in the map, or removes them if the edit was not
   // committed.
+  // keep_superseded: leave the entries that committed records supersede in the
+  //   map, because readers may still need them. They take space until the next
+  //   open rebuilds the map.
   // REQUIRES: Close() was called; if the edit is committed, a SuperVersion that
   // includes it was installed; DB mutex not held.
-  void Settle();
+  void Settle(bool keep_superseded);
 
  private:
   struct File {

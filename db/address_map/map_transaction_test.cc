@@ -57,7 +57,7 @@ class MapTransactionTest : public AddressMapDBTestBase {
       transaction->Close();
       EXPECT_FALSE(transaction->committed());
     }
-    transaction->Settle();
+    transaction->Settle(/*keep_superseded=*/false);
     InstrumentedMutexLock lock(dbfull()->mutex());
     transaction.reset();
   }
@@ -109,7 +109,7 @@ TEST_F(MapTransactionTest, FailedInsertionEndsThePublication) {
   transaction->Close();
   EXPECT_FALSE(transaction->committed());
   mutex->Unlock();
-  transaction->Settle();
+  transaction->Settle(/*keep_superseded=*/false);
   mutex->Lock();
   transaction.reset();
   mutex->Unlock();
