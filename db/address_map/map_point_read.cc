@@ -170,8 +170,8 @@ MapPointRead::Action MapPointRead::TakeNamed(SequenceNumber seq,
   }
   if (read_options_.ignore_range_deletions) {
     // The value is gone because a range deletion hides the entry, which this
-    // read ignores.
-    return Stop(Status::NotFound());
+    // read ignores. Operands above the entry are live.
+    return ReplaceByDeletion(seq);
   }
   return StopWithoutValue(Status::Corruption(
       "No address for the value of key " + user_key_.ToString(/*hex=*/true) +
@@ -222,6 +222,13 @@ MapPointRead::Action MapPointRead::Replace(AddressMap::Lookup&& found) {
   key_ = ParsedInternalKey(user_key_, name.seq, kTypeBlobIndex);
   pin_ = std::move(found.pin);
   TEST_SYNC_POINT("MapPointRead::Replace:Pinned");
+  return Action::kReplaced;
+}
+
+MapPointRead::Action MapPointRead::ReplaceByDeletion(SequenceNumber seq) {
+  replaced_ = true;
+  blob_index_.clear();
+  key_ = ParsedInternalKey(user_key_, seq, kTypeDeletion);
   return Action::kReplaced;
 }
 

@@ -179,8 +179,8 @@ class MapPointRead {
   // REQUIRES: replaced().
   const ParsedInternalKey& key() const { return key_; }
   // The value itself, from the row cache, if the type of key() is kTypeValue;
-  // otherwise an ordinary BlobIndex with the address of the value.
-  // REQUIRES: replaced().
+  // empty if the type is kTypeDeletion; otherwise an ordinary BlobIndex with
+  // the address of the value. REQUIRES: replaced().
   Slice value() const {
     return is_cached_ ? Slice(cached_value_) : Slice(blob_index_);
   }
@@ -208,6 +208,8 @@ class MapPointRead {
   Action EndAsIs(SequenceNumber first_above);
   Action TakeNamed(SequenceNumber seq, const Slice& value);
   Action Replace(AddressMap::Lookup&& found);
+  // The entry with this sequence number has no value any more.
+  Action ReplaceByDeletion(SequenceNumber seq);
   // Counts the read of the value for BlobHeat, unless it needs no blob file.
   void CountRead(const AddressMap::Lookup& found) const;
   // Ends the search because the value cannot be read although the key exists,

@@ -16,6 +16,7 @@
 #include "port/stack_trace.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/sst_file_writer.h"
+#include "rocksdb/wide_columns.h"
 #include "test_util/strata/address_map_db_test_util.h"
 #include "test_util/strata/held_point_test_util.h"
 #include "test_util/strata/retryable_error_test_util.h"
@@ -24,6 +25,7 @@
 #include "test_util/sync_point.h"
 #include "utilities/fault_injection_env.h"
 #include "utilities/fault_injection_fs.h"
+#include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -622,6 +624,74 @@ TEST_F(RangeDeletionSweepTest, ReadsThatIgnoreDeletionsSeeNoError) {
   Wait();
   ASSERT_EQ(100, count());
   Verify();
+}
+
+// A base that a range deletion hides is gone. Operands above it are not, also
+// for reads that ignore the deletion.
+TEST_F(RangeDeletionSweepTest, OperandsAboveAFreedValueAreLive) {
+  for (const bool has_delta_files : {false, true}) {
+    for (const bool is_flushed : {false, true}) {
+      Options options = SweepOptions();
+      options.merge_operator = MergeOperators::CreateStringAppendOperator();
+      options.enable_delta_separation = has_delta_files;
+      DestroyAndReopen(options);
+      model_.clear();
+      // The values are versioned, so reads look for them in the SST file.
+      const Snapshot* const snapshot = db_->GetSnapshot();
+      FillAndFlush(0);
+      ASSERT_OK(db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(),
+                                 Key(0), Key(200)));
+      ASSERT_OK(db_->Merge(WriteOptions(), Key(7), "operand"));
+      if (is_flushed) {
+        ASSERT_OK(Flush());
+      }
+      db_->ReleaseSnapshot(snapshot);
+      if (!is_flushed) {
+        ASSERT_OK(db_->Flush(FlushOptions()));
+        ASSERT_OK(db_->Merge(WriteOptions(), Key(7), "second"));
+      }
+      Wait();
+      ASSERT_EQ(100u, Entries());
+      const std::string expected = is_flushed ? "operand" : "operand,second";
+
+      for (const bool ignores : {false, true}) {
+        SCOPED_TRACE(testing::Message()
+                     << has_delta_files << is_flushed << ignores);
+        ReadOptions read;
+        read.ignore_range_deletions = ignores;
+        ColumnFamilyHandle* const family = db_->DefaultColumnFamily();
+        std::unique_ptr<Iterator> iter(db_->NewIterator(read));
+        iter->Seek(Key(7));
+        ASSERT_TRUE(iter->Valid());
+        ASSERT_EQ(Key(7), iter->key().ToString());
+        ASSERT_EQ(expected, iter->value().ToString());
+        std::string value;
+        ASSERT_OK(db_->Get(read, Key(7), &value));
+        ASSERT_EQ(expected, value);
+        ASSERT_TRUE(db_->Get(read, Key(8), &value).IsNotFound());
+        PinnableWideColumns columns;
+        ASSERT_OK(db_->GetEntity(read, family, Key(7), &columns));
+        ASSERT_EQ(expected, columns.columns().front().value());
+        const std::string names[] = {Key(6), Key(7)};
+        const Slice keys[] = {names[0], names[1]};
+        PinnableSlice values[2];
+        Status statuses[2];
+        db_->MultiGet(read, family, 2, keys, values, statuses);
+        ASSERT_TRUE(statuses[0].IsNotFound()) << statuses[0].ToString();
+        ASSERT_OK(statuses[1]);
+        ASSERT_EQ(expected, values[1]);
+        PinnableSlice operands[4];
+        int num_operands = 0;
+        GetMergeOperandsOptions operand_options;
+        operand_options.expected_max_number_of_operands = 4;
+        ASSERT_OK(db_->GetMergeOperands(read, family, Key(7), operands,
+                                        &operand_options, &num_operands));
+        ASSERT_EQ(is_flushed ? 1 : 2, num_operands);
+        ASSERT_EQ("operand", operands[0]);
+        ASSERT_TRUE(db_->KeyMayExist(read, family, Key(7), &value));
+      }
+    }
+  }
 }
 
 // A sweep that is due while background work is paused runs later, and calls
