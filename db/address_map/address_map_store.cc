@@ -384,9 +384,7 @@ void AddressMapStore::CollectObsoleteFiles(VersionSet* versions,
                                            UnorderedSet<uint64_t>* keep) {
   if (files_.HasDead()) {
     for (const BlobFileSlotTable::Info& file : files_.CollectDead()) {
-      Forget(file);
-      versions->AddObsoleteBlobFile(
-          file.number, PathLayout::Directory(ioptions_.cf_paths, file.path_id));
+      HandOver(file, versions);
       files_.Free(file.slot);
     }
   }
@@ -408,10 +406,19 @@ void AddressMapStore::CollectObsoleteFiles(VersionSet* versions,
 
 void AddressMapStore::ReleaseAll(VersionSet* versions) {
   for (const BlobFileSlotTable::Info& file : files_.GetAll()) {
-    Forget(file);
-    versions->AddObsoleteBlobFile(
-        file.number, PathLayout::Directory(ioptions_.cf_paths, file.path_id));
+    HandOver(file, versions);
   }
+}
+
+void AddressMapStore::HandOver(const BlobFileSlotTable::Info& file,
+                               VersionSet* versions) {
+  Forget(file);
+  versions->AddObsoleteBlobFile(
+      file.number, PathLayout::Directory(ioptions_.cf_paths, file.path_id));
+  ObsoleteBlobFileInfo& added = versions->obsolete_blob_files().back();
+  added.column_family_id = column_family_id_;
+  added.path_id = file.path_id;
+  added.file_size = file.size;
 }
 
 bool AddressMapStore::Keeps(uint64_t number) const {

@@ -406,6 +406,8 @@ class AddressMapStore {
   // Returns kLostSlot if no slot is left.
   uint32_t AddBuildingFile(const MappedBlobFile& file);
   void Forget(const BlobFileSlotTable::Info& file);
+  // Forgets the file, and leaves its deletion to VersionSet.
+  void HandOver(const BlobFileSlotTable::Info& file, VersionSet* versions);
 
   const uint32_t column_family_id_;
   const ImmutableOptions& ioptions_;

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "db/column_family.h"
@@ -14,6 +15,7 @@
 #include "monitoring/instrumented_mutex.h"
 #include "port/stack_trace.h"
 #include "rocksdb/metadata.h"
+#include "test_util/strata/held_point_test_util.h"
 #include "util/cast_util.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -99,6 +101,31 @@ TEST_F(ObsoleteBytesTest, FilesThatMustNotBeDeletedAreObsolete) {
   EXPECT_EQ(Obsolete(0), (Bytes{before[0] + second[0], before[1] + second[1]}));
   ASSERT_OK(db_->EnableFileDeletions());
   EXPECT_EQ(Obsolete(0), (Bytes{0, 0}));
+}
+
+// A blob file of an address map that has lost its last value stays on disk as
+// long as an older job may still write files.
+TEST_F(ObsoleteBytesTest, EmptyFilesOfAMapAreObsoleteWhileAJobRuns) {
+  options_[0].enable_blob_address_map = true;
+  options_[0].max_background_jobs = 8;
+  options_[1].max_background_jobs = 8;
+  OpenNew(options_);
+  ASSERT_OK(db_->Put(WriteOptions(), handles_[1], "k", std::string(2000, 'v')));
+  HeldPoint flush("FlushJob::WriteLevel0Table");
+  std::thread thread(
+      [this] { EXPECT_OK(db_->Flush(FlushOptions(), handles_[1])); });
+  ASSERT_TRUE(flush.WaitUntilReached());
+  Fill(0, "k");
+  const uint64_t first = Live(0)[1];
+  ASSERT_GT(first, 2000u);
+  Fill(0, "k");
+  EXPECT_EQ(first, Obsolete(0)[1]);
+  EXPECT_EQ(0u, Obsolete(1)[1]);
+  flush.Release();
+  thread.join();
+  Fill(1, "k");
+  ASSERT_OK(dbfull()->TEST_WaitForPurge());
+  EXPECT_EQ(0u, Obsolete(0)[1]);
 }
 
 // A file that moves to another level without being rewritten is live.
