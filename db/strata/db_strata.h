@@ -398,16 +398,25 @@ class DBStrata {
 
   // ---- Write groups that fail. What they have added to the WAL is taken back
   // if there is a WAL buffer: the recovery from the error would write the
-  // buffer to the WAL, and complete them. These do nothing without a buffer.
+  // buffer to the WAL, and complete them. Without a buffer, these functions do
+  // nothing, except for two-phase commit: there a WAL can outlive the recovery.
 
   // Returns where a group that is about to be written to the WAL will begin.
   // REQUIRES: no other thread can append to the WAL. Any.
   WalPosition WalPositionOf(const log::Writer& wal) const {
-    return wal_buffer_ == nullptr ? WalPosition() : wal.GetPosition();
+    return wal_buffer_ == nullptr && !allow_2pc_ ? WalPosition()
+                                                 : wal.GetPosition();
   }
   // Takes a group back from the newest WAL, before others can append to that.
+  // Without a buffer, only a part of a group is taken back. An open would stop
+  // at the part, unless the next WAL begins with the group's sequence number.
   // Not held.
   void TakeBackGroup(const WalPosition& begin);
+  // Called by the leader of a group that has failed. Returns true if the group
+  // is in the WAL as a whole. Then no other group may have its sequence
+  // numbers: an open refuses a record whose number is not behind that of the
+  // one before. Any. REQUIRES: allow_2pc
+  bool EndFailedGroup() { return std::exchange(failed_group_stays_, false); }
   // Takes a group back from the newest WAL if it could not be written, or notes
   // in *group where it ends. Any. REQUIRES: DBImpl::wal_write_mutex_ is held
   void EndGroup(const IOStatus& s, WalExtent* group) {
@@ -821,6 +830,9 @@ class DBStrata {
 
   // Outlives the files of DBImpl::logs_.
   std::unique_ptr<WalBuffer> wal_buffer_;
+  const bool allow_2pc_;
+  // Only the leader of a write group uses this.
+  bool failed_group_stays_ = false;
   // Number of groups that were taken back.
   std::atomic<uint64_t> num_wal_cuts_{0};
   WalBufferRecovery::Missing wal_buffer_missing_;

@@ -189,8 +189,8 @@ void DBStrata::CutWalBack(const WalPosition& position) {
   wal.LimitPreSyncSize(position.offset);
   const IOStatus s = wal.writer->CutBack(WriteOptions(), position);
   if (!s.ok()) {
-    // The buffer tries it again before the WAL gets anything more, or a newer
-    // WAL takes its place.
+    // A buffer tries it again before the WAL gets anything more, or a newer
+    // WAL takes its place. Without a buffer, the next open finds a damaged end.
     ROCKS_LOG_ERROR(db_->immutable_db_options_.info_log,
                     "WAL #%" PRIu64 " was not cut back to %" PRIu64
                     " bytes after a failed write: %s",
@@ -199,10 +199,20 @@ void DBStrata::CutWalBack(const WalPosition& position) {
 }
 
 void DBStrata::TakeBackGroup(const WalPosition& begin) {
-  if (wal_buffer_ != nullptr) {
-    InstrumentedMutexLock lock(&db_->wal_write_mutex_);
+  if (wal_buffer_ == nullptr && !allow_2pc_) {
+    return;
+  }
+  InstrumentedMutexLock lock(&db_->wal_write_mutex_);
+  const log::Writer& wal = *db_->logs_.back().writer;
+  const auto is_recorded = [&wal, &begin] {
+    return wal.GetLastSeqnoRecorded() > begin.last_seqno;
+  };
+  // With manual_wal_flush, the file may lack earlier groups, which a cut would
+  // drop.
+  if (wal_buffer_ != nullptr || (!is_recorded() && !db_->manual_wal_flush_)) {
     CutWalBack(begin);
   }
+  failed_group_stays_ = is_recorded();
 }
 
 void DBStrata::EndBufferedGroup(const IOStatus& s, WalExtent* group) {

@@ -447,6 +447,76 @@ TEST_F(DBWalCutTest, FailedPrepareDoesNotComeBack) {
   });
 }
 
+// The WAL of a prepared transaction outlives the recovery also without a
+// buffer. An open that finds a part of the failed write there goes on with the
+// next WAL, which begins with the same sequence number. If the WAL has all of
+// the write, the next WAL must begin behind it.
+TEST_F(DBWalCutTest, WritesBehindAFailedOneSurviveWithoutABuffer) {
+  constexpr Fault kFaultsOfFiles[] = {
+      {.appends = true},
+      {.appends = true, .written = 10},
+      {.appends = true, .written = kAll},
+      {.syncs = true},
+      {.appends = true, .written = 10, .truncates = true},
+  };
+  for (size_t i = 0; i < std::size(kFaultsOfFiles); ++i) {
+    for (const bool has_tables : {false, true}) {
+      SCOPED_TRACE(testing::Message() << "fault " << i << " " << has_tables);
+      Options options = DeviceOptions();
+      options.wal_mmap_buffer_size = 0;
+      std::unique_ptr<TransactionDB> db;
+      OpenTransactionDB(options, &db);
+      if (has_tables) {
+        ASSERT_OK(db->Put(sync_, "a", "1"));
+        ASSERT_OK(db->Flush(FlushOptions()));
+      }
+      std::unique_ptr<Transaction> keeper = Begin(db.get(), "keeper");
+      ASSERT_OK(keeper->Prepare());
+      WriteBatch batch;
+      for (const char* key : {"failed1", "failed2", "failed3"}) {
+        ASSERT_OK(batch.Put(key, "1"));
+      }
+      fs_->Break(kFaultsOfFiles[i]);
+      ASSERT_NOK(db->Write(sync_, &batch));
+      fs_->Repair();
+      ASSERT_OK(db->Resume());
+      std::unique_ptr<TransactionLogIterator> updates;
+      const SequenceNumber before = db->GetLatestSequenceNumber();
+      ASSERT_OK(db->Put(sync_, "behind1", "1"));
+      ASSERT_OK(db->Put(sync_, "behind2", "1"));
+      ASSERT_OK(db->GetUpdatesSince(before + 1, &updates));
+      int num_updates = 0;
+      for (; updates->Valid(); updates->Next()) {
+        ++num_updates;
+      }
+      ASSERT_OK(updates->status());
+      ASSERT_EQ(2, num_updates);
+      updates.reset();
+      CopyFilesOf(db.get());
+      ASSERT_OK(keeper->Rollback());
+      keeper.reset();
+      db.reset();
+
+      std::vector<std::unique_ptr<Transaction>> prepared;
+      OpenTransactionCopy(options, &db, &prepared);
+      ASSERT_EQ("1", GetOf(db.get(), "behind1"));
+      ASSERT_EQ("1", GetOf(db.get(), "behind2"));
+      if (has_tables) {
+        ASSERT_EQ("1", GetOf(db.get(), "a"));
+      }
+      // A write whose sync has failed stays in the WAL, as in RocksDB.
+      const std::string failed = GetOf(db.get(), "failed1");
+      ASSERT_EQ(kFaultsOfFiles[i].syncs ? "1" : "none", failed);
+      ASSERT_EQ(failed, GetOf(db.get(), "failed3"));
+      ASSERT_EQ(1, prepared.size());
+      ASSERT_EQ("keeper", prepared[0]->GetName());
+      ASSERT_OK(prepared[0]->Rollback());
+      prepared.clear();
+      db.reset();
+    }
+  }
+}
+
 // The recovery writes the state of the last commit-time batch to the memtable:
 // that of the last commit that has not failed.
 TEST_F(DBWalCutTest, FailedCommitDoesNotReplaceTheState) {
