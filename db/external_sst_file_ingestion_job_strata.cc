@@ -39,13 +39,14 @@ DeltaIngestion::Source ExternalSstFileIngestionJob::DeltaSourceOf(
   source.num_operands = file.table_properties.num_merge_operands;
   source.keeps_seqs = ingestion_options_.allow_db_generated_files;
   source.may_have_seq = ingestion_options_.allow_global_seqno;
+  TEST_SYNC_POINT_CALLBACK("ExternalSstFileIngestionJob::DeltaSourceOf",
+                           &source);
   return source;
 }
 
 bool ExternalSstFileIngestionJob::LacksDeltaAnchors(
     const IngestedFileInfo& file) const {
-  return cfd_->delta_store() != nullptr &&
-         file.delta_anchors.file.number == 0 &&
+  return cfd_->delta_store() != nullptr && !file.delta_anchors.are_written &&
          DeltaIngestion::NeedsAnchors(DeltaSourceOf(file));
 }
 
@@ -148,10 +149,11 @@ Status ExternalSstFileIngestionJob::CheckDeltas() {
       cfd_->current()->storage_info()->delta().get();
   Status s;
   for (IngestedFileInfo& file : files_to_ingest_) {
-    s = DeltaIngestion::Check(version, DeltaSourceOf(file),
-                              &file.delta_anchors.are_needed);
-    if (s.ok() && file.delta_anchors.are_needed &&
-        file.delta_anchors.file.number == 0) {
+    bool over_operands = false;
+    s = DeltaIngestion::Check(version, DeltaSourceOf(file), &over_operands);
+    file.delta_anchors.are_needed =
+        over_operands && file.delta_anchors.file.number != 0;
+    if (s.ok() && over_operands && !file.delta_anchors.are_written) {
       assert(false);
       s = Status::TryAgain("Ingested files now lie over operands");
     }

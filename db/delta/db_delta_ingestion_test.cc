@@ -22,6 +22,7 @@
 
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
+#include "db/delta/delta_ingestion.h"
 #include "db/delta/delta_store.h"
 #include "db/delta/delta_verifier.h"
 #include "db/delta/delta_version.h"
@@ -824,6 +825,29 @@ TEST_P(DBDeltaIngestionTest, UnsupportedIngestionsOverOperandsAreRefused) {
   EXPECT_EQ(num_deltas, CheckFiles());
   Restart();
   Check();
+}
+
+// Old versions of RocksDB do not count the operands of a file.
+TEST_P(DBDeltaIngestionTest, OperandsThatNoPropertyCountsAreFound) {
+  Start();
+  WriteAndFlush({PutOf("a", "v")});
+  WriteAndFlush({MergeOf("a", "1"), MergeOf("c", "2")});
+  const size_t num_deltas = CheckFiles();
+  SyncPoint::GetInstance()->SetCallBack(
+      "ExternalSstFileIngestionJob::DeltaSourceOf", [](void* arg) {
+        static_cast<DeltaIngestion::Source*>(arg)->num_operands = 0;
+      });
+  SyncPoint::GetInstance()->EnableProcessing();
+  for (const Changes& changes : {Changes{MergeOf("b", "3")},
+                                 Changes{PutOf("a", "x"), MergeOf("b", "3")}}) {
+    const Status s = TryIngest({changes});
+    EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
+    Expect(s, {"enable_delta_separation", "rocksdb.merge.operands"});
+  }
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  Check();
+  EXPECT_EQ(num_deltas, CheckFiles());
 }
 
 TEST_P(DBDeltaIngestionTest, OpenIteratorsKeepTheirOperands) {

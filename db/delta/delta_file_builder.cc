@@ -558,9 +558,14 @@ Status DeltaFileBuilder::BuildAnchorsOf(
   for (points->SeekToFirst(); s.ok() && points->Valid(); points->Next()) {
     ParsedInternalKey parsed;
     s = ParseInternalKey(points->key(), &parsed, /*log_err_key=*/false);
-    // An operand hides nothing.
-    if (!s.ok() || parsed.type == kTypeMerge ||
-        (has_last_key && ucmp->Equal(parsed.user_key, last_key))) {
+    if (s.ok() && parsed.type == kTypeMerge) {
+      s = Status::NotSupported(
+          "A file that is ingested over merge operands in delta files "
+          "(enable_delta_separation) has operands that its property "
+          "rocksdb.merge.operands does not count: it was written by an old "
+          "version of RocksDB");
+    }
+    if (!s.ok() || (has_last_key && ucmp->Equal(parsed.user_key, last_key))) {
       continue;
     }
     last_key.assign(parsed.user_key.data(), parsed.user_key.size());

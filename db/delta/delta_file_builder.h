@@ -145,9 +145,10 @@ class DeltaFileBuilder {
   // Returns the current name of the file, which Publish() changes.
   const std::string& file_name() const { return file_name_; }
 
-  // Writes the anchors of a file that is to be ingested: one for each user key
-  // that has another entry than operands, and for each of its range deletions
-  // (nullptr: none). Sequence numbers of both are ignored. Moves `points`.
+  // Writes the anchors of a file that is to be ingested: one for each user key,
+  // and one for each of its range deletions (nullptr: none). Sequence numbers
+  // of both are ignored. Returns NotSupported if there is an operand, which an
+  // anchor would hide. Moves `points`.
   // REQUIRES: options.has_global_seq.
   static Status BuildAnchorsOf(const DeltaTableFactory& tables,
                                const Options& options, InternalIterator* points,

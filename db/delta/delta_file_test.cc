@@ -910,8 +910,9 @@ TEST_F(DeltaFileTest, PropertiesHaveTheBuckets) {
 
 TEST_F(DeltaFileTest, AnchorsHaveTheAssignedSequenceNumber) {
   const std::vector<std::pair<std::string, ValueType>> entries = {
-      {"a", kTypeValue},          {"b", kTypeMerge},
-      {"c", kTypeDeletion},       {"d", kTypeWideColumnEntity},
+      {"a", kTypeValue},
+      {"c", kTypeDeletion},
+      {"d", kTypeWideColumnEntity},
       {"e", kTypeSingleDeletion},
   };
   std::vector<std::string> keys;
@@ -919,8 +920,7 @@ TEST_F(DeltaFileTest, AnchorsHaveTheAssignedSequenceNumber) {
     keys.push_back(
         InternalKey(entry.first, 0, entry.second).Encode().ToString());
   }
-  // This key has several entries, the last of which is a base.
-  keys.push_back(InternalKey("f", 9, kTypeMerge).Encode().ToString());
+  // This key has several entries.
   keys.push_back(InternalKey("f", 8, kTypeValue).Encode().ToString());
   keys.push_back(InternalKey("f", 7, kTypeValue).Encode().ToString());
   const InternalKeyComparator icmp(BytewiseComparator());
@@ -945,7 +945,7 @@ TEST_F(DeltaFileTest, AnchorsHaveTheAssignedSequenceNumber) {
   ASSERT_OK(DeltaFileBuilder::BuildAnchorsOf(*tables_, options, &points,
                                              &ranges, &description));
   ASSERT_TRUE(description.has_global_seq);
-  ASSERT_EQ(5, description.num_entries);        // all but b
+  ASSERT_EQ(5, description.num_entries);
   ASSERT_EQ(3, description.num_range_anchors);  // mn, np, pq
   ASSERT_EQ("a", description.smallest);
   ASSERT_EQ("q", description.largest);
@@ -997,11 +997,12 @@ TEST_F(DeltaFileTest, AnchorsHaveTheAssignedSequenceNumber) {
   ASSERT_TRUE(builder->AddAnchor("a", 0).IsCorruption());
   builder.reset();
 
-  // A file of operands has no anchors.
+  // Operands may not be ingested over operands, and leave no file.
   VectorIterator operands({InternalKey("b", 0, kTypeMerge).Encode().ToString()},
                           {"value"}, &icmp);
-  ASSERT_OK(DeltaFileBuilder::BuildAnchorsOf(*tables_, options, &operands,
-                                             /*ranges=*/nullptr, &description));
+  ASSERT_TRUE(DeltaFileBuilder::BuildAnchorsOf(*tables_, options, &operands,
+                                               /*ranges=*/nullptr, &description)
+                  .IsNotSupported());
   ASSERT_EQ(0, description.number);
   ASSERT_EQ(1, NumFiles());
 

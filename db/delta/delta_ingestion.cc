@@ -45,6 +45,7 @@ Status DeltaIngestion::WriteAnchors(const DeltaTableFactory& tables,
   Status s = DeltaFileBuilder::BuildAnchorsOf(tables, options, points, ranges,
                                               &anchors->file);
   if (!s.ok() || anchors->file.number == 0) {
+    anchors->are_written = s.ok();
     return s;
   }
   const auto settings = tables.settings();
@@ -64,6 +65,7 @@ Status DeltaIngestion::WriteAnchors(const DeltaTableFactory& tables,
     Delete(ioptions.fs.get(), ioptions.sst_file_manager.get(), ioptions.logger,
            anchors);
   }
+  anchors->are_written = s.ok();
   return s;
 }
 

@@ -28,6 +28,9 @@ struct IngestedDeltaAnchors {
   // Number 0 if there are no anchors.
   DeltaFileDescription file;
   std::string file_name;
+  // True if the anchors of all entries were written, and lie in the file if
+  // there are any.
+  bool are_written = false;
   // True if the SST file may hide operands, so that the anchors belong in the
   // same edit.
   bool are_needed = false;
