@@ -42,14 +42,14 @@ struct Fault {
   bool manifests = false;
 };
 
-constexpr size_t kAll = SIZE_MAX;
+constexpr size_t kWhole = SIZE_MAX;
 
 // The last two leave the bytes of a failed write in the file until the device
 // works again.
 constexpr Fault kFaults[] = {
     {.appends = true},
     {.appends = true, .written = 10},
-    {.appends = true, .written = kAll},
+    {.appends = true, .written = kWhole},
     {.syncs = true},
     {.appends = true, .written = 10, .truncates = true},
     {.syncs = true, .truncates = true},
@@ -455,7 +455,7 @@ TEST_F(DBWalCutTest, WritesBehindAFailedOneSurviveWithoutABuffer) {
   constexpr Fault kFaultsOfFiles[] = {
       {.appends = true},
       {.appends = true, .written = 10},
-      {.appends = true, .written = kAll},
+      {.appends = true, .written = kWhole},
       {.syncs = true},
       {.appends = true, .written = 10, .truncates = true},
   };
@@ -484,7 +484,8 @@ TEST_F(DBWalCutTest, WritesBehindAFailedOneSurviveWithoutABuffer) {
       const SequenceNumber before = db->GetLatestSequenceNumber();
       ASSERT_OK(db->Put(sync_, "behind1", "1"));
       ASSERT_OK(db->Put(sync_, "behind2", "1"));
-      ASSERT_OK(db->GetUpdatesSince(before + 1, &updates));
+      ASSERT_OK(db->GetUpdatesSince(before + 1, &updates,
+                                    TransactionLogIterator::ReadOptions()));
       int num_updates = 0;
       for (; updates->Valid(); updates->Next()) {
         ++num_updates;
