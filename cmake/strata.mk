@@ -253,9 +253,11 @@ STRATA_LIB = \
   db/write_path/write_group_combiner.cc \
   file/sst_file_manager_impl_strata.cc \
   file/strata/checked_file_copy.cc \
+  file/strata/directory_id.cc \
   file/strata/durable_files.cc \
   file/strata/earlier_write_error.cc \
   file/strata/incomplete_file.cc \
+  file/strata/opened_directory.cc \
   file/strata/path_faults.cc \
   file/strata/path_probe.cc \
   file/strata/space_needs.cc \
@@ -625,6 +627,7 @@ STRATA_TEST_MAIN = \
   file/strata/checked_file_copy_test.cc \
   file/strata/earlier_write_error_test.cc \
   file/strata/incomplete_file_test.cc \
+  file/strata/opened_directory_test.cc \
   file/strata/path_faults_test.cc \
   file/strata/path_probe_test.cc \
   file/strata/space_needs_test.cc \

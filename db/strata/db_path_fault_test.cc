@@ -42,6 +42,7 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
+using Earlier = FailingDevicesFS::Earlier;
 using Fault = FailingDevicesFS::Fault;
 
 // Returns what the error of an operation says of the fault.
@@ -246,6 +247,35 @@ class DBPathFaultTest : public DBTestBase {
     EXPECT_EQ(text.find(path, begin + 1), std::string::npos) << text;
   }
 
+  // Checks that the error says that the path is another directory than the DB
+  // has opened.
+  void ExpectReplaced(const Status& s, const std::string& directory,
+                      const std::string& user) {
+    const std::string text = s.ToString();
+    EXPECT_TRUE(s.IsIOError()) << text;
+    for (const std::string& part :
+         {"While fsync: " + directory + ": The directory is not the one that",
+          std::string("Close the database and open it again"),
+          "(" + directory + " is " + user + ")"}) {
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+    }
+  }
+  // Waits until the DB has given up for that reason.
+  void WaitUntilReplaced(const std::string& directory,
+                         const std::string& user) {
+    ASSERT_TRUE(WaitUntil([&] {
+      return BgError().severity() == Status::Severity::kFatalError &&
+             !dbfull()->TEST_IsRecoveryInProgress();
+    }));
+    ExpectReplaced(BgError(), directory, user);
+    ExpectReplaced(Put("refused", "value"), directory, user);
+    ExpectReplaced(db_->Resume(), directory, user);
+  }
+  void WaitForTries(int number) {
+    const int before = num_tries_;
+    ASSERT_TRUE(WaitUntil([&] { return num_tries_ >= before + number; }));
+  }
+
   // Checks that the error says that it is about the directory of the database.
   void ExpectDirectoryInError(const Status& s) {
     const std::string text = s.ToString();
@@ -280,6 +310,8 @@ class DBPathFaultTest : public DBTestBase {
     }
     closed.get().PermitUncheckedError();
   }
+
+  static constexpr const char* kSlowPath = "path id 1 of column family default";
 
   std::string fast_;
   std::string slow_;
@@ -335,6 +367,119 @@ TEST_F(DBPathFaultTest, FlushStopsWritesUntilTheDeviceIsBack) {
     EXPECT_EQ(Get("refused"), "NOT_FOUND");
     EXPECT_EQ(Get("accepted"), "value");
   }
+}
+
+// Jobs would sync the directory of the mount that is gone, and files that are
+// open are on that one, too.
+TEST_F(DBPathFaultTest, AnotherMountNeedsAReopen) {
+  for (const bool is_lost : {true, false}) {
+    const Fault fault = is_lost ? Fault::kLost : Fault::kReadOnly;
+    SCOPED_TRACE(TextOf(fault));
+    Open();
+    ASSERT_OK(Put("a1", "small"));
+    PutValues(0, 10);
+    ASSERT_OK(Flush());
+    ExpectValues(0, 10);
+    const std::string replaced =
+        slow_ + " works again, but the database has opened another directory";
+    const size_t told = logger_->Count(replaced);
+    const int num_resumes = num_resumes_;
+    PutValues(10, 20);
+    fs_->SetFault(slow_, fault);
+    ExpectPathInError(Flush(), slow_, 1, fault);
+    fs_->MountAnother(slow_, is_lost ? Earlier::kLost : Earlier::kReadOnly);
+    WaitUntilReplaced(slow_, kSlowPath);
+    WaitForTries(3);
+    EXPECT_EQ(logger_->Count(replaced), told + 1);
+    EXPECT_TRUE(IsWatched(slow_));
+    // That of Resume().
+    EXPECT_EQ(num_resumes_, num_resumes + 1);
+
+    // Reads of what is elsewhere go on.
+    EXPECT_EQ(Get("a1"), "small");
+    ExpectValues(10, 20);
+    if (is_lost) {
+      EXPECT_NE(Get(Key(0)), ValueOf(0));
+    } else {
+      ExpectValues(0, 10);
+    }
+
+    Reopen(options_);
+    EXPECT_FALSE(IsWatched(slow_));
+    EXPECT_EQ(Get("refused"), "NOT_FOUND");
+    ExpectValues(0, 20);
+    PutValues(20, 30);
+    ASSERT_OK(Flush());
+    Reopen(options_);
+    EXPECT_EQ(Get("a1"), "small");
+    ExpectValues(0, 30);
+  }
+}
+
+// Not all file systems tell directories from each other.
+TEST_F(DBPathFaultTest, DirectoryThatCannotBeSyncedIsNotBack) {
+  fs_->SetKnowsIds(false);
+  Open();
+  PutValues(0, 10);
+  const int num_resumes = num_resumes_;
+  fs_->SetFault(slow_, Fault::kLost);
+  ExpectPathInError(Flush(), slow_, 1, Fault::kLost);
+  fs_->MountAnother(slow_, Earlier::kLost);
+  WaitForFailures(slow_);
+  WaitForTries(3);
+  EXPECT_EQ(num_resumes_, num_resumes);
+  EXPECT_EQ(logger_->Count(slow_ + " works again, but the database cannot "
+                                   "sync the directory that it has opened"),
+            1);
+  EXPECT_EQ(BgError().severity(), Status::Severity::kHardError);
+  EXPECT_TRUE(db_->Resume().IsBusy());
+  Reopen(options_);
+  ExpectValues(0, 10);
+  PutValues(10, 20);
+  ASSERT_OK(Flush());
+}
+
+// A sync of the directory of the mount that is gone succeeds, and does not
+// reach the file.
+TEST_F(DBPathFaultTest, FileOnAnotherMountIsNotDurable) {
+  UseLayout({0, 1}, {0, 1});
+  CompactTwoFiles();
+  Open();
+  fs_->SetFault(slow_, Fault::kReadOnly);
+  for (int i = 0; i < 2; ++i) {
+    PutValues(0, 10);
+    ASSERT_OK(Flush());
+  }
+  ASSERT_TRUE(WaitUntil([&] { return IsWatched(slow_); }));
+  fs_->MountAnother(slow_, Earlier::kReadOnly);
+  ASSERT_TRUE(WaitUntil([&] {
+    return logger_->Has(slow_ +
+                        " works again, but the database has opened another");
+  }));
+
+  // What needs the path is not done, and all else goes on.
+  EXPECT_OK(BgError());
+  PutValues(10, 20);
+  ASSERT_OK(Flush());
+  const Status compacted =
+      db_->CompactRange(CompactRangeOptions(), nullptr, nullptr);
+  EXPECT_NE(compacted.ToString().find("The directory is not the one that"),
+            std::string::npos)
+      << compacted.ToString();
+  EXPECT_EQ(NumTableFilesAtLevel(1), 0);
+  EXPECT_OK(BgError());
+  ExpectValues(0, 20);
+
+  ASSERT_OK(db_->SetOptions(
+      {{"level_sst_path_ids", "1"}, {"level_blob_path_ids", "1"}}));
+  PutValues(20, 30);
+  ExpectReplaced(Flush(), slow_, kSlowPath);
+  WaitUntilReplaced(slow_, kSlowPath);
+  ExpectValues(0, 30);
+  Reopen(options_);
+  ExpectValues(0, 30);
+  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+  ExpectValues(0, 30);
 }
 
 // Each write that is refused returns the background error, which is not a new
@@ -504,6 +649,28 @@ TEST_F(DBPathFaultTest, DirectoryOfTheDatabaseComesBack) {
       ExpectValues(20, 30);
       EXPECT_EQ(Get("refused"), "NOT_FOUND");
     }
+  }
+}
+
+TEST_F(DBPathFaultTest, DirectoryOfTheDatabaseOnAnotherMountNeedsAReopen) {
+  for (const bool has_wal : {true, false}) {
+    SCOPED_TRACE(has_wal ? "WAL" : "MANIFEST");
+    options_.wal_dir = has_wal ? "" : fast_;
+    Open();
+    PutValues(0, 10);
+    fs_->SetFault(dbname_, Fault::kReadOnly);
+    EXPECT_NOK(has_wal ? Put("refused", "value") : Flush());
+    fs_->MountAnother(dbname_, Earlier::kReadOnly);
+    WaitUntilReplaced(dbname_, "the directory of the database");
+    ExpectValues(0, 10);
+    Reopen(options_);
+    ExpectValues(0, 10);
+    EXPECT_EQ(Get("refused"), "NOT_FOUND");
+    PutValues(20, 30);
+    ASSERT_OK(Flush());
+    Reopen(options_);
+    ExpectValues(0, 10);
+    ExpectValues(20, 30);
   }
 }
 

@@ -25,6 +25,7 @@
 #include "db/strata/write_stall_release.h"
 #include "db/write_path/wal_buffer.h"
 #include "db/write_path/wal_buffer_recovery.h"
+#include "file/strata/path_probe.h"
 #include "file/strata/space_recovery.h"
 #include "file/strata/space_reservations.h"
 
@@ -535,7 +536,8 @@ class DBStrata {
   void AddPathToJobError(Status* s) const;
   // Returns the background error if a directory that flushes, MANIFEST or WALs
   // need is watched, and does not work yet. A recovery would fail, after much
-  // more work. Released.
+  // more work. If the name of the directory leads to another one than the DB
+  // has opened, the error becomes a fatal one, which says so. Released.
   Status ProbePathsBeforeRecovery();
   // Notes that an obsolete file could not be deleted. Its directory is probed:
   // if no file can be made there, the device has failed, and all obsolete files
@@ -783,7 +785,17 @@ class DBStrata {
   void WatchPath(const std::string& directory, const Status& error);
   // Tries to make files in those directories that are watched, and stops
   // watching those in which this works. Returns the first error. Not held.
-  Status ProbePaths(const std::vector<std::string>& directories);
+  // replaced: is set to the first error about a directory that is another one
+  //     than the DB has opened.
+  Status ProbePaths(const std::vector<std::string>& directories,
+                    Status* replaced);
+  // Returns the handles of the directory that jobs sync. Held.
+  std::vector<std::shared_ptr<FSDirectory>> HandlesOf(
+      const std::string& directory) const;
+  // Writes an error to LOG that does not end by itself, but once only. Not
+  // held.
+  void LogProbe(const std::string& directory, PathProbe::Problem problem,
+                const Status& s);
   // Goes on with what has waited for a directory. Not held.
   void ContinueAfterPathFault();
 
@@ -827,6 +839,8 @@ class DBStrata {
   std::unique_ptr<SpaceRecovery::Client> path_probe_client_;
   // Files of NoteDeletion() wait for their directory.
   bool has_undeleted_files_ = false;
+  // What LogProbe() has written of each directory that does not work yet.
+  std::map<std::string, PathProbe::Problem> logged_probes_;
 
   // Outlives the files of DBImpl::logs_.
   std::unique_ptr<WalBuffer> wal_buffer_;

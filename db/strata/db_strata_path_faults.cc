@@ -16,6 +16,7 @@
 
 #include "db/column_family.h"
 #include "db/job_context.h"
+#include "db/path_layout/directory_names.h"
 #include "db/path_layout/open_paths.h"
 #include "db/strata/db_strata.h"
 #include "db/version_set.h"
@@ -86,7 +87,9 @@ class DBStrata::PathProbeClient : public SpaceRecovery::Client {
     SpaceRecovery::Outcome outcome = SpaceRecovery::Outcome::kDone;
     bool has_due = false;
     for (const std::string& directory : Directories()) {
-      const Status s = strata_->ProbePaths({directory});
+      Status replaced;
+      const Status s = strata_->ProbePaths({directory}, &replaced);
+      replaced.PermitUncheckedError();
       InstrumentedMutexLock lock(&strata_->db_->mutex_);
       if (s.ok()) {
         AddDue(directory);
@@ -232,20 +235,87 @@ void DBStrata::WatchPath(const std::string& directory, const Status& error) {
   manager->space_recovery()->Start(client);
 }
 
-Status DBStrata::ProbePaths(const std::vector<std::string>& directories) {
+std::vector<std::shared_ptr<FSDirectory>> DBStrata::HandlesOf(
+    const std::string& directory) const {
+  db_->mutex_.AssertHeld();
+  std::vector<std::shared_ptr<FSDirectory>> handles;
+  const auto add = [&](const std::string& name,
+                       std::shared_ptr<FSDirectory> handle) {
+    if (handle != nullptr &&
+        CleanDirectoryName(/*fs=*/nullptr, name) == directory &&
+        std::find(handles.begin(), handles.end(), handle) == handles.end()) {
+      handles.push_back(std::move(handle));
+    }
+  };
+  // The object of the DB owns these, and outlives the caller.
+  const auto not_owned = [](FSDirectory* handle) {
+    return std::shared_ptr<FSDirectory>(std::shared_ptr<void>(), handle);
+  };
+  add(db_->dbname_, not_owned(db_->directories_.GetDbDir()));
+  add(db_->immutable_db_options_.GetWalDir(),
+      not_owned(db_->directories_.GetWalDir()));
+  for (const ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
+    const std::vector<DbPath>& paths = cfd->ioptions().cf_paths;
+    for (size_t i = 0; i < cfd->data_dirs().size(); ++i) {
+      add(paths[i].path, cfd->data_dirs()[i]);
+    }
+  }
+  return handles;
+}
+
+void DBStrata::LogProbe(const std::string& directory,
+                        PathProbe::Problem problem, const Status& s) {
+  if (problem == PathProbe::Problem::kFiles) {
+    return;
+  }
+  InstrumentedMutexLock lock(&db_->mutex_);
+  PathProbe::Problem& logged = logged_probes_[directory];
+  if (logged == problem) {
+    return;
+  }
+  logged = problem;
+  const bool is_replaced = problem == PathProbe::Problem::kReplaced;
+  ROCKS_LOG_ERROR(db_->immutable_db_options_.info_log,
+                  "%s works again, but the database %s: %s%s",
+                  directory.c_str(),
+                  is_replaced ? "has opened another directory"
+                              : "cannot sync the directory that it has opened",
+                  s.ToString().c_str(),
+                  is_replaced ? ""
+                              : ". If the device was mounted again, close the "
+                                "database and open it again");
+}
+
+Status DBStrata::ProbePaths(const std::vector<std::string>& directories,
+                            Status* replaced) {
   const ImmutableDBOptions& options = db_->immutable_db_options_;
   PathFaults* const faults = FileManager()->path_faults();
   Status result;
   for (const std::string& directory : directories) {
-    IOStatus s = PathProbe::Run(options.fs.get(), directory,
-                                db_->versions_->NewFileNumber());
+    std::vector<std::shared_ptr<FSDirectory>> handles;
+    {
+      InstrumentedMutexLock lock(&db_->mutex_);
+      handles = HandlesOf(directory);
+    }
+    PathProbe::Problem problem = PathProbe::Problem::kNone;
+    IOStatus s =
+        PathProbe::Run(options.fs.get(), directory,
+                       db_->versions_->NewFileNumber(), handles, &problem);
     if (!s.ok()) {
+      LogProbe(directory, problem, s);
+      if (problem == PathProbe::Problem::kReplaced && replaced->ok()) {
+        *replaced = s;
+      }
       if (result.ok()) {
         result = std::move(s);
       }
     } else if (faults->Remove(this, directory)) {
       ROCKS_LOG_INFO(options.info_log, "Files can be made in %s again",
                      directory.c_str());
+      {
+        InstrumentedMutexLock lock(&db_->mutex_);
+        logged_probes_.erase(directory);
+      }
       TEST_SYNC_POINT("DBStrata::ProbePaths:Removed");
     }
   }
@@ -266,8 +336,20 @@ Status DBStrata::ProbePathsBeforeRecovery() {
     return !needs.IsRequired(directory);
   });
   db_->mutex_.Unlock();
-  const Status s = ProbePaths(directories);
+  Status replaced;
+  const Status s = ProbePaths(directories, &replaced);
   db_->mutex_.Lock();
+  if (!replaced.ok()) {
+    // Neither the handles nor the files that are open reach what is there now,
+    // and the files that the DB needs may be in neither place. So nothing but
+    // an open, which looks for all files by name, helps. Waiters see the end of
+    // the recovery.
+    const Status error =
+        AllDirectories().AddPathTo(replaced, OpenPaths::Files::kAll);
+    db_->error_handler_.SetBGError(Status(error, Status::Severity::kFatalError),
+                                   BackgroundErrorReason::kFlush);
+    db_->bg_cv_.SignalAll();
+  }
   return s.ok() ? s : db_->error_handler_.GetBGError();
 }
 

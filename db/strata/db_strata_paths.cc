@@ -8,8 +8,17 @@
 #include "db/path_layout/open_paths.h"
 #include "db/strata/db_strata.h"
 #include "db/version_set.h"
+#include "file/strata/opened_directory.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+void Directories::WrapOpened(const ImmutableDBOptions& options,
+                             const std::string& dbname) {
+  OpenedDirectory::Wrap(options, dbname, &db_dir_);
+  if (wal_dir_ != nullptr) {
+    OpenedDirectory::Wrap(options, options.wal_dir, &wal_dir_);
+  }
+}
 
 Status DBStrata::CreatePaths(const OpenPaths& paths) {
   db_->mutex_.AssertHeld();
@@ -29,6 +38,7 @@ Status DBStrata::CreatePaths(const OpenPaths& paths) {
                                              options.wal_dir, options.db_paths);
   }
   if (s.ok()) {
+    db_->directories_.WrapOpened(options, db_->dbname_);
     // DBImpl::Open() and the families have looked for directories that may not
     // have existed.
     db_->wal_in_db_path_ |=

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "file/file_util.h"
@@ -15,6 +16,7 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+using Earlier = FailingDevicesFS::Earlier;
 using Fault = FailingDevicesFS::Fault;
 
 class PathProbeTest : public testing::Test {
@@ -35,32 +37,77 @@ class PathProbeTest : public testing::Test {
     return names.size();
   }
 
+  IOStatus Run(FileSystem* fs) {
+    return PathProbe::Run(fs, directory_, 12, opened_, &problem_);
+  }
+  void OpenHandle() {
+    std::unique_ptr<FSDirectory> handle;
+    ASSERT_OK(fs_.NewDirectory(directory_, IOOptions(), &handle, nullptr));
+    opened_.push_back(std::move(handle));
+  }
+
   const std::string directory_;
   FailingDevicesFS fs_;
+  std::vector<std::shared_ptr<FSDirectory>> opened_;
+  PathProbe::Problem problem_ = PathProbe::Problem::kNone;
 };
 
 TEST_F(PathProbeTest, LeavesNothing) {
-  ASSERT_OK(PathProbe::Run(&fs_, directory_, 12));
+  ASSERT_OK(Run(&fs_));
   EXPECT_EQ(NumFiles(), 0);
 }
 
 TEST_F(PathProbeTest, FindsEachFault) {
   for (const Fault fault : {Fault::kReadOnly, Fault::kLost, Fault::kMissing}) {
     fs_.SetFault(directory_, fault);
-    const IOStatus s = PathProbe::Run(&fs_, directory_, 12);
+    const IOStatus s = Run(&fs_);
     EXPECT_TRUE(s.IsIOError()) << s.ToString();
     EXPECT_NE(s.ToString().find(directory_ + "/000012.dbtmp"),
               std::string::npos)
         << s.ToString();
+    EXPECT_EQ(problem_, PathProbe::Problem::kFiles);
     EXPECT_EQ(NumFiles(), 0);
   }
   fs_.SetFault(directory_, Fault::kNone);
-  ASSERT_OK(PathProbe::Run(&fs_, directory_, 12));
+  ASSERT_OK(Run(&fs_));
+  EXPECT_EQ(problem_, PathProbe::Problem::kNone);
+}
+
+TEST_F(PathProbeTest, FindsAnotherDirectory) {
+  OpenHandle();
+  ASSERT_OK(Run(&fs_));
+  for (const Earlier earlier : {Earlier::kLost, Earlier::kReadOnly}) {
+    fs_.MountAnother(directory_, earlier);
+    const IOStatus s = Run(&fs_);
+    EXPECT_TRUE(s.IsIOError()) << s.ToString();
+    EXPECT_NE(s.ToString().find(directory_ + ": The directory is not the one"),
+              std::string::npos)
+        << s.ToString();
+    EXPECT_EQ(problem_, PathProbe::Problem::kReplaced);
+    EXPECT_EQ(NumFiles(), 0);
+  }
+  // One handle of several is enough.
+  OpenHandle();
+  EXPECT_NOK(Run(&fs_));
+  opened_.erase(opened_.begin());
+  ASSERT_OK(Run(&fs_));
+}
+
+TEST_F(PathProbeTest, FindsAHandleThatDoesNotWork) {
+  fs_.SetKnowsIds(false);
+  OpenHandle();
+  ASSERT_OK(Run(&fs_));
+  fs_.MountAnother(directory_, Earlier::kLost);
+  const IOStatus s = Run(&fs_);
+  EXPECT_NE(s.ToString().find("Input/output error"), std::string::npos)
+      << s.ToString();
+  EXPECT_EQ(problem_, PathProbe::Problem::kHandle);
+  EXPECT_EQ(NumFiles(), 0);
 }
 
 TEST_F(PathProbeTest, FindsThatTheDirectoryIsNotThere) {
   ASSERT_OK(DestroyDir(Env::Default(), directory_));
-  EXPECT_TRUE(PathProbe::Run(&fs_, directory_, 12).IsPathNotFound());
+  EXPECT_TRUE(Run(&fs_).IsPathNotFound());
 }
 
 // A search for obsolete files may delete the file.
@@ -77,7 +124,7 @@ TEST_F(PathProbeTest, AllowsAnotherThreadToDeleteTheFile) {
     }
   };
   DeletingFS fs;
-  ASSERT_OK(PathProbe::Run(&fs, directory_, 12));
+  ASSERT_OK(Run(&fs));
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,13 +16,15 @@
 #include "port/port.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/rocksdb_namespace.h"
+#include "util/coding.h"
 #include "util/mutexlock.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 // A file system in which the device below a directory can fail as a whole, and
-// come back. The errors and their messages are those of RocksDB's file system
-// for the errors of Linux; they are not retryable. Open files fail, too.
+// come back, as the same mount or as another one. The errors and their messages
+// are those of RocksDB's file system for the errors of Linux; they are not
+// retryable. Open files fail, too.
 //
 // A sync that fails leaves the data as it is.
 //
@@ -34,6 +37,13 @@ class FailingDevicesFS : public FileSystemWrapper {
     kLost,      // All operations fail with EIO.
     kMissing,   // The same with ENOENT, and the directory does not exist.
     kFull,      // Writes to files fail with ENOSPC, and no bytes are free.
+  };
+  // What handles from before MountAnother() do from then on, as those of a
+  // mount that is gone.
+  enum class Earlier {
+    kLost,      // All operations fail with EIO.
+    kReadOnly,  // Reads work. Changes of files fail with EROFS, while syncs of
+                // directories do nothing, and return OK.
   };
 
   // note: stands in all messages, in brackets, unless it is empty.
@@ -50,6 +60,21 @@ class FailingDevicesFS : public FileSystemWrapper {
   void SetFault(const std::string& directory, Fault fault) {
     MutexLock lock(&mutex_);
     devices_[directory].fault = fault;
+  }
+  // Makes the device of the directory work from now on, but as another mount,
+  // with the same files. REQUIRES: as for SetFault()
+  void MountAnother(const std::string& directory, Earlier earlier) {
+    MutexLock lock(&mutex_);
+    Device& device = devices_[directory];
+    device.fault = Fault::kNone;
+    device.earlier = earlier;
+    ++device.generation;
+  }
+  // Lets FSDirectory::GetUniqueId() of handles return an id, as it does at
+  // first, or none.
+  void SetKnowsIds(bool knows_ids) {
+    MutexLock lock(&mutex_);
+    knows_ids_ = knows_ids;
   }
   // Makes all devices work.
   void ClearFaults() {
@@ -75,14 +100,27 @@ class FailingDevicesFS : public FileSystemWrapper {
   // Returns what the operation on the file or directory must return instead of
   // being done.
   // what: what it does, as messages say it.
-  IOStatus CheckRead(const std::string& name, const char* what) {
-    return Check(name, what, Access::kRead);
+  // generation: GenerationOf() at the time when the handle was opened; none:
+  //     the operation has no handle.
+  IOStatus CheckRead(const std::string& name, const char* what,
+                     std::optional<uint64_t> generation = std::nullopt) {
+    return Check(name, what, Access::kRead, generation);
   }
-  IOStatus CheckChange(const std::string& name, const char* what) {
-    return Check(name, what, Access::kChange);
+  IOStatus CheckChange(const std::string& name, const char* what,
+                       std::optional<uint64_t> generation = std::nullopt) {
+    return Check(name, what, Access::kChange, generation);
   }
-  IOStatus CheckAppend(const std::string& name) {
-    return Check(name, "While appending to file", Access::kAppend);
+  IOStatus CheckAppend(const std::string& name,
+                       std::optional<uint64_t> generation = std::nullopt) {
+    return Check(name, "While appending to file", Access::kAppend, generation);
+  }
+
+  // Returns how often MountAnother() was called for the device of the file or
+  // directory.
+  uint64_t GenerationOf(const std::string& name) {
+    MutexLock lock(&mutex_);
+    const Device* const device = Find(name);
+    return device == nullptr ? 0 : device->generation;
   }
 
   IOStatus NewSequentialFile(const std::string& name,
@@ -242,6 +280,8 @@ class FailingDevicesFS : public FileSystemWrapper {
   struct Device {
     Fault fault = Fault::kNone;
     uint64_t num_failed = 0;
+    uint64_t generation = 0;
+    Earlier earlier = Earlier::kLost;
   };
 
   class SequentialFile : public FSSequentialFileOwnerWrapper {
@@ -250,18 +290,20 @@ class FailingDevicesFS : public FileSystemWrapper {
                    FailingDevicesFS* fs)
         : FSSequentialFileOwnerWrapper(std::move(file)),
           name_(std::move(name)),
-          fs_(fs) {}
+          fs_(fs),
+          generation_(fs->GenerationOf(name_)) {}
 
     IOStatus Read(size_t n, const IOOptions& options, Slice* result,
                   char* scratch, IODebugContext* dbg) override {
       const IOStatus s =
-          fs_->CheckRead(name_, "While reading file sequentially");
+          fs_->CheckRead(name_, "While reading file sequentially", generation_);
       return s.ok() ? target()->Read(n, options, result, scratch, dbg) : s;
     }
 
    private:
     const std::string name_;
     FailingDevicesFS* const fs_;
+    const uint64_t generation_;
   };
 
   class RandomAccessFile : public FSRandomAccessFileOwnerWrapper {
@@ -270,18 +312,19 @@ class FailingDevicesFS : public FileSystemWrapper {
                      std::string name, FailingDevicesFS* fs)
         : FSRandomAccessFileOwnerWrapper(std::move(file)),
           name_(std::move(name)),
-          fs_(fs) {}
+          fs_(fs),
+          generation_(fs->GenerationOf(name_)) {}
 
     IOStatus Read(uint64_t offset, size_t n, const IOOptions& options,
                   Slice* result, char* scratch,
                   IODebugContext* dbg) const override {
-      const IOStatus s = fs_->CheckRead(name_, "While pread");
+      const IOStatus s = fs_->CheckRead(name_, "While pread", generation_);
       return s.ok() ? target()->Read(offset, n, options, result, scratch, dbg)
                     : s;
     }
     IOStatus MultiRead(FSReadRequest* requests, size_t num_requests,
                        const IOOptions& options, IODebugContext* dbg) override {
-      const IOStatus s = fs_->CheckRead(name_, "While pread");
+      const IOStatus s = fs_->CheckRead(name_, "While pread", generation_);
       return s.ok() ? target()->MultiRead(requests, num_requests, options, dbg)
                     : s;
     }
@@ -289,7 +332,7 @@ class FailingDevicesFS : public FileSystemWrapper {
                        std::function<void(FSReadRequest&, void*)> callback,
                        void* argument, void** io_handle,
                        IOHandleDeleter* deleter, IODebugContext* dbg) override {
-      const IOStatus s = fs_->CheckRead(name_, "While pread");
+      const IOStatus s = fs_->CheckRead(name_, "While pread", generation_);
       return s.ok() ? target()->ReadAsync(request, options, std::move(callback),
                                           argument, io_handle, deleter, dbg)
                     : s;
@@ -298,6 +341,7 @@ class FailingDevicesFS : public FileSystemWrapper {
    private:
     const std::string name_;
     FailingDevicesFS* const fs_;
+    const uint64_t generation_;
   };
 
   class WritableFile : public FSWritableFileOwnerWrapper {
@@ -306,24 +350,25 @@ class FailingDevicesFS : public FileSystemWrapper {
                  FailingDevicesFS* fs)
         : FSWritableFileOwnerWrapper(std::move(file)),
           name_(std::move(name)),
-          fs_(fs) {}
+          fs_(fs),
+          generation_(fs->GenerationOf(name_)) {}
 
     IOStatus Append(const Slice& data, const IOOptions& options,
                     IODebugContext* dbg) override {
-      const IOStatus s = fs_->CheckAppend(name_);
+      const IOStatus s = fs_->CheckAppend(name_, generation_);
       return s.ok() ? target()->Append(data, options, dbg) : s;
     }
     IOStatus Append(const Slice& data, const IOOptions& options,
                     const DataVerificationInfo& verification_info,
                     IODebugContext* dbg) override {
-      const IOStatus s = fs_->CheckAppend(name_);
+      const IOStatus s = fs_->CheckAppend(name_, generation_);
       return s.ok() ? target()->Append(data, options, verification_info, dbg)
                     : s;
     }
     IOStatus PositionedAppend(const Slice& data, uint64_t offset,
                               const IOOptions& options,
                               IODebugContext* dbg) override {
-      const IOStatus s = fs_->CheckAppend(name_);
+      const IOStatus s = fs_->CheckAppend(name_, generation_);
       return s.ok() ? target()->PositionedAppend(data, offset, options, dbg)
                     : s;
     }
@@ -331,23 +376,25 @@ class FailingDevicesFS : public FileSystemWrapper {
                               const IOOptions& options,
                               const DataVerificationInfo& verification_info,
                               IODebugContext* dbg) override {
-      const IOStatus s = fs_->CheckAppend(name_);
+      const IOStatus s = fs_->CheckAppend(name_, generation_);
       return s.ok() ? target()->PositionedAppend(data, offset, options,
                                                  verification_info, dbg)
                     : s;
     }
     IOStatus Sync(const IOOptions& options, IODebugContext* dbg) override {
-      const IOStatus s = fs_->CheckChange(name_, "While fdatasync");
+      const IOStatus s =
+          fs_->CheckChange(name_, "While fdatasync", generation_);
       return s.ok() ? target()->Sync(options, dbg) : s;
     }
     IOStatus Fsync(const IOOptions& options, IODebugContext* dbg) override {
-      const IOStatus s = fs_->CheckChange(name_, "While fsync");
+      const IOStatus s = fs_->CheckChange(name_, "While fsync", generation_);
       return s.ok() ? target()->Fsync(options, dbg) : s;
     }
 
    private:
     const std::string name_;
     FailingDevicesFS* const fs_;
+    const uint64_t generation_;
   };
 
   class Directory : public FSDirectoryWrapper {
@@ -356,23 +403,43 @@ class FailingDevicesFS : public FileSystemWrapper {
               FailingDevicesFS* fs)
         : FSDirectoryWrapper(std::move(directory)),
           name_(std::move(name)),
-          fs_(fs) {}
+          fs_(fs),
+          generation_(fs->GenerationOf(name_)) {}
 
     IOStatus Fsync(const IOOptions& options, IODebugContext* dbg) override {
-      const IOStatus s = fs_->CheckChange(name_, "While fsync");
+      if (fs_->DoesNothing(name_, generation_)) {
+        return IOStatus::OK();
+      }
+      const IOStatus s = fs_->CheckChange(name_, "While fsync", generation_);
       return s.ok() ? FSDirectoryWrapper::Fsync(options, dbg) : s;
     }
     IOStatus FsyncWithDirOptions(const IOOptions& options, IODebugContext* dbg,
                                  const DirFsyncOptions& dir_options) override {
-      const IOStatus s = fs_->CheckChange(name_, "While fsync");
+      if (fs_->DoesNothing(name_, generation_)) {
+        return IOStatus::OK();
+      }
+      const IOStatus s = fs_->CheckChange(name_, "While fsync", generation_);
       return s.ok() ? FSDirectoryWrapper::FsyncWithDirOptions(options, dbg,
                                                               dir_options)
                     : s;
+    }
+    size_t GetUniqueId(char* id, size_t max_size) const override {
+      if (!fs_->KnowsIds()) {
+        return 0;
+      }
+      // It is unique among the mounts of one directory in any case.
+      const size_t size = FSDirectoryWrapper::GetUniqueId(id, max_size);
+      if (max_size - size < sizeof(generation_)) {
+        return 0;
+      }
+      EncodeFixed64(id + size, generation_);
+      return size + sizeof(generation_);
     }
 
    private:
     const std::string name_;
     FailingDevicesFS* const fs_;
+    const uint64_t generation_;
   };
 
   static bool Fails(Fault fault, Access access) {
@@ -388,15 +455,41 @@ class FailingDevicesFS : public FileSystemWrapper {
     }
   }
 
-  IOStatus Check(const std::string& name, const char* what, Access access) {
+  // Returns what fails at the device for a handle of the generation.
+  static Fault FaultOf(const Device& device,
+                       std::optional<uint64_t> generation) {
+    if (!generation.has_value() || *generation == device.generation) {
+      return device.fault;
+    }
+    return device.earlier == Earlier::kLost ? Fault::kLost : Fault::kReadOnly;
+  }
+
+  // Returns true for a directory of a mount that is gone, and was read-only.
+  bool DoesNothing(const std::string& name, uint64_t generation) {
+    MutexLock lock(&mutex_);
+    const Device* const device = Find(name);
+    return device != nullptr && generation != device->generation &&
+           device->earlier == Earlier::kReadOnly;
+  }
+  bool KnowsIds() {
+    MutexLock lock(&mutex_);
+    return knows_ids_;
+  }
+
+  IOStatus Check(const std::string& name, const char* what, Access access,
+                 std::optional<uint64_t> generation) {
     MutexLock lock(&mutex_);
     Device* const device = Find(name);
-    if (device == nullptr || !Fails(device->fault, access)) {
+    if (device == nullptr) {
+      return IOStatus::OK();
+    }
+    const Fault fault = FaultOf(*device, generation);
+    if (!Fails(fault, access)) {
       return IOStatus::OK();
     }
     ++device->num_failed;
     const std::string message = std::string(what) + ": " + name;
-    switch (device->fault) {
+    switch (fault) {
       case Fault::kReadOnly:
         return IOStatus::IOError(message, "Read-only file system" + note_);
       case Fault::kMissing:
@@ -427,6 +520,7 @@ class FailingDevicesFS : public FileSystemWrapper {
   const std::string note_;
   port::Mutex mutex_;
   std::map<std::string, Device> devices_;  // guarded by mutex_
+  bool knows_ids_ = true;                  // guarded by mutex_
 };
 
 }  // namespace ROCKSDB_NAMESPACE
