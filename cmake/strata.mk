@@ -141,6 +141,7 @@ STRATA_LIB = \
   db/path_layout/blob_file_path_registry.cc \
   db/path_layout/blob_placement.cc \
   db/path_layout/checkpoint_mark.cc \
+  db/path_layout/checkpoint_staging.cc \
   db/path_layout/copy_into_directory.cc \
   db/path_layout/copy_plan.cc \
   db/path_layout/directory_names.cc \
@@ -528,6 +529,7 @@ STRATA_TEST_MAIN = \
   db/path_layout/blob_file_path_registry_test.cc \
   db/path_layout/blob_file_path_test.cc \
   db/path_layout/checkpoint_mark_test.cc \
+  db/path_layout/checkpoint_staging_test.cc \
   db/path_layout/copy_plan_test.cc \
   db/path_layout/db_blob_path_test.cc \
   db/path_layout/db_path_migration_test.cc \

@@ -24,10 +24,11 @@ struct CheckpointMark {
   // The name of the file.
   static const char* Name();
 
-  // A text without line breaks that is not empty, another one in each attempt.
+  // CheckpointStaging::NewAttempt(). In general a text without line breaks that
+  // is not empty, another one in each attempt.
   std::string attempt;
   // In the mark of the checkpoint's staging directory: the names of the other
-  // directories, without ".tmp". In the marks of the others: the name of the
+  // directories, as they are to be. In the marks of the others: the name of the
   // checkpoint's staging directory. A name with a line break is left out.
   std::set<std::string> directories;
   // The names of the files in the directory, without the mark.

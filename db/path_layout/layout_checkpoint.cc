@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <string_view>
 #include <unordered_set>
 #include <utility>
 
@@ -25,12 +26,22 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
+constexpr std::string_view kTmp = ".tmp";
+
 bool IsLayoutType(FileType type) {
   return type == kTableFile || type == kBlobFile || type == kDeltaFile;
 }
 
 std::string NameOf(const LiveFileStorageInfo& file) {
   return file.directory + "/" + file.relative_filename;
+}
+
+bool IsMissing(const Status& s) { return s.IsNotFound() || s.IsPathNotFound(); }
+
+Status UsedByAnother(const std::string& directory, const Status& s) {
+  return Status::Aborted(
+      "Another checkpoint seems to use the same directory, " + directory,
+      s.ok() ? std::string() : s.ToString());
 }
 
 }  // namespace
@@ -42,22 +53,26 @@ LayoutCheckpoint::LayoutCheckpoint(DB* db, const std::string& directory,
       fs_(db->GetFileSystem()),
       logger_(db->GetDBOptions().info_log.get()),
       directory_(directory),
+      plain_staging_(staging),
+      base_(staging.substr(0, staging.size() - kTmp.size())),
       staging_(staging) {
+  assert(staging.ends_with(kTmp));
   if (layout == nullptr) {
     return;
   }
+  attempt_ = CheckpointStaging::NewAttempt();
+  staging_ = CheckpointStaging::Name(base_, attempt_);
   plan_ = std::make_unique<CopyPlan>(*layout, directory, fs_);
   for (const std::string& other : plan_->other_directories()) {
     others_.emplace_back();
     others_.back().directory = other;
-    others_.back().staging = other + ".tmp";
+    others_.back().staging = CheckpointStaging::Name(other, attempt_);
   }
 }
 
 Status LayoutCheckpoint::Begin() {
   if (!has_layout()) {
-    ReportForgotten();
-    return Status::OK();
+    return DeleteLeftovers();
   }
   Status s = plan_->Validate();
   CopyPaths paths;
@@ -91,9 +106,6 @@ Status LayoutCheckpoint::Begin() {
   s = CheckDirectories(of_db);
   if (s.ok()) {
     s = DeleteLeftovers();
-  }
-  if (s.ok()) {
-    ReportForgotten();
   }
   TEST_SYNC_POINT("LayoutCheckpoint::Begin:Done");
   return s;
@@ -130,9 +142,12 @@ Status LayoutCheckpoint::CheckDirectories(
     own.emplace_back(directory, directory);
     own.emplace_back(staging, directory);
   };
-  add(CleanDirectoryName(fs_, directory_), CleanDirectoryName(fs_, staging_));
+  // The names of RocksDB's staging directories: a checkpoint without a layout
+  // empties such a directory, and so does this one with the main one's.
+  add(CleanDirectoryName(fs_, directory_),
+      CleanDirectoryName(fs_, plain_staging_));
   for (const Other& other : others_) {
-    add(other.directory, other.staging);
+    add(other.directory, other.directory + std::string(kTmp));
   }
   const auto refuse = [](const std::string& a, const std::string& b) {
     return Status::InvalidArgument(
@@ -155,52 +170,189 @@ Status LayoutCheckpoint::CheckDirectories(
   return Status::OK();
 }
 
-Status LayoutCheckpoint::DeleteLeftovers() {
-  // All are checked before the first one is deleted.
-  for (const Other& other : others_) {
-    Status s = fs_->FileExists(other.directory, IOOptions(), nullptr);
-    if (s.ok()) {
-      s = CheckLeftover(other.directory);
+Status LayoutCheckpoint::FindMainLeftovers(
+    std::vector<CheckpointStaging>* found,
+    std::set<std::string>* attempts) const {
+  const Status s = CheckpointStaging::Find(fs_, base_, found);
+  std::erase_if(*found, [&](const CheckpointStaging& staging) {
+    CheckpointMark mark;
+    if (mark.Read(fs_, staging.name).ok() && mark.attempt == staging.attempt) {
+      attempts->insert(staging.attempt);
+      return false;
     }
-    if (s.ok() || s.IsNotFound()) {
-      s = fs_->FileExists(other.staging, IOOptions(), nullptr);
-      if (s.ok()) {
-        s = CheckStagingLeftover(other.staging);
-      }
-    }
-    if (!s.ok() && !s.IsNotFound()) {
-      return s;
-    }
-  }
-  for (const Other& other : others_) {
-    for (const std::string& directory : {other.directory, other.staging}) {
-      const Status s = DeleteDirectory(directory);
-      if (!s.ok()) {
-        return Status::Aborted(
-            "Failed to delete what an earlier checkpoint "
-            "has left in " +
-                directory,
-            s.ToString());
-      }
-    }
-  }
-  return Status::OK();
+    // The mark is there before any other file.
+    return !staging.is_gone() &&
+           !HasOnlyFilesOf(CheckpointMark(), staging.name);
+  });
+  // A checkpoint without a layout does not need to read the directory around
+  // it. If that does not exist, CreateDir() has the better message.
+  return IsMissing(s) || !has_layout() ? Status::OK() : s;
 }
 
-void LayoutCheckpoint::ReportForgotten() const {
+Status LayoutCheckpoint::FindLeftovers(
+    const Other& other, std::vector<CheckpointStaging>* found) const {
+  const Status s = CheckpointStaging::Find(fs_, other.directory, found);
+  std::erase_if(*found, [&](const CheckpointStaging& staging) {
+    CheckpointMark mark;
+    // A crash can leave a mark that is not complete, but no file besides it.
+    if (!mark.Read(fs_, staging.name).ok() || mark.attempt != staging.attempt) {
+      mark.files.clear();
+    }
+    return !HasOnlyFilesOf(mark, staging.name);
+  });
+  return IsMissing(s) ? Status::OK() : s;
+}
+
+bool LayoutCheckpoint::HasOnlyFilesOf(const CheckpointMark& mark,
+                                      const std::string& directory) const {
+  std::vector<std::string> names;
+  return fs_->GetChildren(directory, IOOptions(), &names, nullptr).ok() &&
+         std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+           return name == CheckpointMark::Name() || mark.files.count(name) > 0;
+         });
+}
+
+Status LayoutCheckpoint::DeleteLeftovers() const {
+  // All are checked before the first one is deleted.
+  std::vector<CheckpointStaging> mains;
+  std::set<std::string> attempts;
+  Status s = FindMainLeftovers(&mains, &attempts);
+  std::vector<std::vector<CheckpointStaging>> stagings;
+  for (const Other& other : others_) {
+    stagings.emplace_back();
+    if (s.ok()) {
+      std::string attempt;
+      s = CheckLeftover(other.directory, attempts, &attempt);
+    }
+    if (s.ok() || s.IsNotFound()) {
+      s = FindLeftovers(other, &stagings.back());
+    }
+  }
+  if (!s.ok()) {
+    return s;
+  }
+  TEST_SYNC_POINT("LayoutCheckpoint::DeleteLeftovers:Checked");
+  // As RocksDB does. Its staging directory has no mark.
+  if (has_layout() &&
+      fs_->FileExists(plain_staging_, IOOptions(), nullptr).ok()) {
+    mains.emplace_back();
+    mains.back().name = plain_staging_;
+    mains.back().gone_name = CheckpointStaging::GoneName(base_, attempt_);
+  }
+  const auto failed = [](const std::string& directory, const Status& error) {
+    return Status::Aborted(
+        "Failed to delete what an earlier checkpoint has left in " + directory,
+        error.ToString());
+  };
+  // An attempt whose main staging directory is taken away cannot be committed
+  // any more. If the attempt has been committed since the check, its other
+  // directories must stay.
+  std::set<std::string> ended;
+  for (const CheckpointStaging& main : mains) {
+    bool is_taken = false;
+    s = TakeAway(main, &is_taken);
+    if (!s.ok()) {
+      return failed(main.name, s);
+    }
+    if (is_taken && attempts.count(main.attempt) > 0) {
+      ended.insert(main.attempt);
+    }
+  }
+  for (size_t i = 0; i < others_.size(); ++i) {
+    for (const CheckpointStaging& staging : stagings[i]) {
+      bool is_taken = false;
+      s = TakeAway(staging, &is_taken);
+      if (s.ok() && is_taken) {
+        s = DeleteDirectory(staging.gone_name);
+      }
+      if (!s.ok()) {
+        return failed(staging.name, s);
+      }
+    }
+    const std::string& directory = others_[i].directory;
+    std::string attempt;
+    s = CheckLeftover(directory, ended, &attempt);
+    if (s.IsNotFound()) {
+      continue;
+    }
+    if (!s.ok()) {
+      return s;
+    }
+    s = attempt.empty() ? fs_->DeleteDir(directory, IOOptions(), nullptr)
+                        : DeleteRenamed(directory, attempt);
+    if (!s.ok()) {
+      return failed(directory, s);
+    }
+  }
+  // These are the last ones, since their marks say whose the others are.
+  for (const CheckpointStaging& main : mains) {
+    ReportForgotten(main.gone_name);
+    s = DeleteDirectory(main.gone_name);
+    if (!s.ok()) {
+      return failed(main.name, s);
+    }
+  }
+  return s;
+}
+
+Status LayoutCheckpoint::TakeAway(const CheckpointStaging& staging,
+                                  bool* is_taken) const {
+  *is_taken = true;
+  if (staging.is_gone()) {
+    return Status::OK();
+  }
+  const Status s =
+      fs_->RenameFile(staging.name, staging.gone_name, IOOptions(), nullptr);
+  if (IsMissing(s)) {
+    *is_taken = false;
+    return Status::OK();
+  }
+  return s;
+}
+
+Status LayoutCheckpoint::DeleteRenamed(const std::string& directory,
+                                       const std::string& attempt) const {
   CheckpointMark mark;
-  if (!mark.Read(fs_, staging_).ok()) {
+  Status s = mark.Read(fs_, directory);
+  if (!s.ok() || mark.attempt != attempt) {
+    return UsedByAnother(directory, s);
+  }
+  TEST_SYNC_POINT("LayoutCheckpoint::DeleteRenamed:Checked");
+  const std::string gone = CheckpointStaging::GoneName(directory, attempt);
+  s = fs_->RenameFile(directory, gone, IOOptions(), nullptr);
+  if (IsMissing(s)) {
+    return Status::OK();
+  }
+  if (!s.ok()) {
+    return s;
+  }
+  // All attempts rename to the same name, so this may be the directory of
+  // another one that was renamed after the check.
+  s = mark.Read(fs_, gone);
+  if (!s.ok() || mark.attempt != attempt) {
+    fs_->RenameFile(gone, directory, IOOptions(), nullptr)
+        .PermitUncheckedError();
+    return UsedByAnother(directory, s);
+  }
+  return DeleteDirectory(gone);
+}
+
+void LayoutCheckpoint::ReportForgotten(const std::string& name) const {
+  CheckpointMark mark;
+  if (!mark.Read(fs_, name).ok()) {
     return;
   }
   for (const std::string& directory : mark.directories) {
-    for (const std::string& name : {directory, directory + ".tmp"}) {
+    for (const std::string& of_other :
+         {directory, CheckpointStaging::Name(directory, mark.attempt),
+          CheckpointStaging::GoneName(directory, mark.attempt)}) {
       CheckpointMark left;
-      if (left.Read(fs_, name).ok() && left.attempt == mark.attempt) {
+      if (left.Read(fs_, of_other).ok() && left.attempt == mark.attempt) {
         ROCKS_LOG_WARN(logger_,
                        "Checkpoint: an attempt that did not end has left %s. "
                        "This one has other directories and leaves it alone: "
                        "delete it",
-                       name.c_str());
+                       of_other.c_str());
       }
     }
   }
@@ -211,17 +363,18 @@ bool LayoutCheckpoint::HasEnded(const CheckpointMark& mark,
   if (mark.directories.size() != 1) {
     return false;
   }
+  const std::string& staging = *mark.directories.begin();
+  const std::string suffix = CheckpointStaging::Name("", mark.attempt);
+  if (!staging.ends_with(suffix)) {
+    return false;
+  }
   // As long as the staging directory has the same mark, the attempt may go on.
   // If the renamed directory has it, the checkpoint is complete, and a crash
   // has left the marks. That one loses its mark last, or in any order if the
   // checkpoint is opened.
-  const std::string& staging = *mark.directories.begin();
-  std::vector<std::string> names = {staging};
-  const std::string suffix = ".tmp";
-  if (staging.ends_with(suffix)) {
-    names.push_back(staging.substr(0, staging.size() - suffix.size()));
-  }
-  for (const std::string& name : names) {
+  const std::string checkpoint =
+      staging.substr(0, staging.size() - suffix.size());
+  for (const std::string& name : {staging, checkpoint}) {
     CheckpointMark of_checkpoint;
     const Status s = of_checkpoint.Read(fs_, name);
     if (s.ok() ? of_checkpoint.attempt == mark.attempt
@@ -229,7 +382,7 @@ bool LayoutCheckpoint::HasEnded(const CheckpointMark& mark,
       return false;
     }
   }
-  return !NamesPath(names.back(), directory);
+  return !NamesPath(checkpoint, directory);
 }
 
 bool LayoutCheckpoint::NamesPath(const std::string& name,
@@ -258,21 +411,28 @@ bool LayoutCheckpoint::NamesPath(const std::string& name,
   });
 }
 
-Status LayoutCheckpoint::CheckLeftover(const std::string& directory) const {
-  std::vector<std::string> names;
-  Status s = fs_->GetChildren(directory, IOOptions(), &names, nullptr);
+Status LayoutCheckpoint::CheckLeftover(const std::string& directory,
+                                       const std::set<std::string>& attempts,
+                                       std::string* attempt) const {
+  attempt->clear();
+  Status s = fs_->FileExists(directory, IOOptions(), nullptr);
   if (!s.ok()) {
     return s;
   }
+  std::vector<std::string> names;
+  s = fs_->GetChildren(directory, IOOptions(), &names, nullptr);
+  if (!s.ok()) {
+    return Status::InvalidArgument("Directory exists and cannot be read",
+                                   directory + ": " + s.ToString());
+  }
   CheckpointMark mark;
-  CheckpointMark mark_of_checkpoint;
   const bool has_mark = mark.Read(fs_, directory).ok();
   bool is_leftover = true;
   if (!names.empty()) {
     is_leftover =
-        has_mark && ((mark_of_checkpoint.Read(fs_, staging_).ok() &&
-                      mark.attempt == mark_of_checkpoint.attempt) ||
+        has_mark && (attempts.count(mark.attempt) > 0 ||
                      (names.size() == 1 && HasEnded(mark, directory)));
+    *attempt = mark.attempt;
   }
   for (const std::string& name : names) {
     is_leftover = is_leftover && (name == CheckpointMark::Name() ||
@@ -294,29 +454,17 @@ Status LayoutCheckpoint::CheckLeftover(const std::string& directory) const {
   return Status::InvalidArgument("Directory exists", message);
 }
 
-Status LayoutCheckpoint::CheckStagingLeftover(
-    const std::string& staging) const {
-  std::vector<std::string> names;
-  const Status s = fs_->GetChildren(staging, IOOptions(), &names, nullptr);
-  if (!s.ok()) {
-    return s;
-  }
-  CheckpointMark mark;
-  // A crash can leave a mark that is not complete, but no file besides it.
-  mark.Read(fs_, staging).PermitUncheckedError();
-  for (const std::string& name : names) {
-    if (name != CheckpointMark::Name() && mark.files.count(name) == 0) {
-      return Status::InvalidArgument("Directory exists", staging);
-    }
-  }
-  return s;
-}
-
 Status LayoutCheckpoint::DeleteDirectory(const std::string& directory) const {
   Status s = fs_->FileExists(directory, IOOptions(), nullptr);
   if (s.IsNotFound()) {
     return Status::OK();
   }
+  // Another attempt may be deleting the same directory.
+  const auto remove = [&](const std::string& name) {
+    const Status deleted =
+        fs_->DeleteFile(directory + "/" + name, IOOptions(), nullptr);
+    return IsMissing(deleted) ? Status::OK() : deleted;
+  };
   std::vector<std::string> names;
   if (s.ok()) {
     s = fs_->GetChildren(directory, IOOptions(), &names, nullptr);
@@ -326,7 +474,7 @@ Status LayoutCheckpoint::DeleteDirectory(const std::string& directory) const {
     if (name == CheckpointMark::Name()) {
       has_mark = true;
     } else if (s.ok()) {
-      s = fs_->DeleteFile(directory + "/" + name, IOOptions(), nullptr);
+      s = remove(name);
     }
   }
   // The mark is the last file to be lost, so that the next attempt finds it if
@@ -334,12 +482,14 @@ Status LayoutCheckpoint::DeleteDirectory(const std::string& directory) const {
   if (s.ok() && has_mark) {
     s = Sync({directory});
     if (s.ok()) {
-      s = fs_->DeleteFile(directory + "/" + CheckpointMark::Name(), IOOptions(),
-                          nullptr);
+      s = remove(CheckpointMark::Name());
     }
   }
   if (s.ok()) {
     s = fs_->DeleteDir(directory, IOOptions(), nullptr);
+  }
+  if (IsMissing(s)) {
+    s = Status::OK();
   }
   ROCKS_LOG_INFO(logger_, "Checkpoint: directory %s was deleted: %s",
                  directory.c_str(), s.ToString().c_str());
@@ -349,6 +499,7 @@ Status LayoutCheckpoint::DeleteDirectory(const std::string& directory) const {
 Status LayoutCheckpoint::Prepare(const CopyPaths& paths,
                                  std::vector<LiveFileStorageInfo>* files) {
   assert(has_layout());
+  is_prepared_ = true;
   // Column families may have been added since Begin().
   std::set<std::string> of_db = DirectoriesOfDB(paths);
   for (const LiveFileStorageInfo& file : *files) {
@@ -501,6 +652,8 @@ Status LayoutCheckpoint::ChangeOptions(const ManifestColumnFamilies& families,
 
 const std::string& LayoutCheckpoint::StagingDirectoryOf(
     const std::string& name) const {
+  TEST_SYNC_POINT_CALLBACK("LayoutCheckpoint::StagingDirectoryOf",
+                           const_cast<std::string*>(&name));
   uint64_t number = 0;
   FileType type = kTempFile;
   if (has_layout() && ParseFileName(name, &number, &type) &&
@@ -516,9 +669,6 @@ const std::string& LayoutCheckpoint::StagingDirectoryOf(
 }
 
 Status LayoutCheckpoint::WriteMarks() {
-  attempt_ = db_->GetEnv()->GenerateUniqueId();
-  attempt_.erase(std::remove(attempt_.begin(), attempt_.end(), '\n'),
-                 attempt_.end());
   CheckpointMark mark;
   mark.attempt = attempt_;
   for (const Other& other : others_) {
@@ -535,11 +685,6 @@ Status LayoutCheckpoint::WriteMarks() {
   return s;
 }
 
-bool LayoutCheckpoint::IsOfOtherAttempt(const std::string& directory) const {
-  CheckpointMark mark;
-  return mark.Read(fs_, directory).ok() && mark.attempt != attempt_;
-}
-
 Status LayoutCheckpoint::CheckOwn(const std::string& directory,
                                   const std::set<std::string>* files) const {
   CheckpointMark mark;
@@ -552,11 +697,25 @@ Status LayoutCheckpoint::CheckOwn(const std::string& directory,
     found.erase(CheckpointMark::Name());
     is_own = s.ok() && found == *files;
   }
-  return is_own ? Status::OK()
-                : Status::Aborted(
-                      "Another checkpoint seems to use the same directory, " +
-                          directory,
-                      s.ToString());
+  return is_own ? Status::OK() : UsedByAnother(directory, s);
+}
+
+Status LayoutCheckpoint::Rename(const std::string& staging,
+                                const std::string& directory) const {
+  // A rename replaces an empty directory.
+  Status s = fs_->FileExists(directory, IOOptions(), nullptr);
+  if (s.ok()) {
+    return UsedByAnother(directory, Status::OK());
+  }
+  if (!s.IsNotFound()) {
+    return s;
+  }
+  s = fs_->RenameFile(staging, directory, IOOptions(), nullptr);
+  if (IsMissing(s) ||
+      (!s.ok() && fs_->FileExists(directory, IOOptions(), nullptr).ok())) {
+    return UsedByAnother(directory, s);
+  }
+  return s;
 }
 
 void LayoutCheckpoint::DeleteMarks() const {
@@ -612,6 +771,7 @@ Status LayoutCheckpoint::Commit() {
       s = CheckOwn(other.staging, &other.files);
     }
   }
+  TEST_SYNC_POINT("LayoutCheckpoint::Commit:Checked");
   if (s.ok()) {
     s = Sync(stagings);
   }
@@ -622,10 +782,10 @@ Status LayoutCheckpoint::Commit() {
   }
   for (Other& other : others_) {
     if (s.ok()) {
-      s = fs_->RenameFile(other.staging, other.directory, IOOptions(), nullptr);
+      s = Rename(other.staging, other.directory);
       other.is_renamed = s.ok();
     }
-    // Another checkpoint may have replaced the directory since the first check.
+    // Other attempts have the same name for this directory from now on.
     if (s.ok()) {
       s = CheckOwn(other.directory, &other.files);
     }
@@ -634,7 +794,8 @@ Status LayoutCheckpoint::Commit() {
     s = Sync(parents);
   }
   if (s.ok()) {
-    s = fs_->RenameFile(staging_, directory_, IOOptions(), nullptr);
+    TEST_SYNC_POINT("LayoutCheckpoint::Commit:OthersRenamed");
+    s = Rename(staging_, directory_);
     is_committed_ = s.ok();
   }
   if (s.ok()) {
@@ -646,19 +807,32 @@ Status LayoutCheckpoint::Commit() {
   return s;
 }
 
-void LayoutCheckpoint::Abandon() {
-  if (is_committed_) {
-    return;
+Status LayoutCheckpoint::Abandon(const Status& error) {
+  if (!has_layout() || is_committed_) {
+    return error;
   }
+  const auto is_missing = [&](const std::string& directory) {
+    return fs_->FileExists(directory, IOOptions(), nullptr).IsNotFound();
+  };
+  std::string taken;
+  // The errors are in LOG.
   for (const Other& other : others_) {
-    const std::string& directory =
-        other.is_renamed ? other.directory : other.staging;
-    if ((other.is_renamed || other.is_created) &&
-        !IsOfOtherAttempt(directory)) {
-      // The error is in LOG.
-      DeleteDirectory(directory).PermitUncheckedError();
+    if (other.is_renamed) {
+      DeleteRenamed(other.directory, attempt_).PermitUncheckedError();
+    } else if (other.is_created) {
+      if (is_missing(other.staging)) {
+        taken = other.staging;
+      }
+      DeleteDirectory(other.staging).PermitUncheckedError();
     }
   }
+  // The mark of the checkpoint says whose the others are.
+  if (is_prepared_ && is_missing(staging_)) {
+    taken = staging_;
+  }
+  DeleteDirectory(staging_).PermitUncheckedError();
+  return taken.empty() || error.IsAborted() ? error
+                                            : UsedByAnother(taken, error);
 }
 
 }  // namespace ROCKSDB_NAMESPACE

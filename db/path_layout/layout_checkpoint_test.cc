@@ -9,15 +9,20 @@
 #include <atomic>
 #include <cstdarg>
 #include <cstdio>
+#include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "db/path_layout/checkpoint_mark.h"
+#include "db/path_layout/checkpoint_staging.h"
 #include "db/path_layout/path_copy_test_util.h"
 #include "file/filename.h"
+#include "port/port.h"
 #include "port/stack_trace.h"
 #include "rocksdb/utilities/options_util.h"
 #include "test_util/sync_point.h"
@@ -53,8 +58,70 @@ class LayoutCheckpointTest : public PathCopyTestBase {
  protected:
   LayoutCheckpointTest() : PathCopyTestBase("layout_checkpoint_test") {}
 
+  // Attempts of tests.
+  static constexpr const char* kOne = "0000000000000001";
+  static constexpr const char* kTwo = "0000000000000002";
+
   bool Exists(const std::string& directory) {
     return env_->FileExists(directory).ok();
+  }
+  // Returns what stands beside a directory, which need not exist.
+  // directory: a result of Directory().
+  std::vector<std::string> Beside(const std::string& directory) {
+    const std::string parent = directory.substr(0, directory.rfind('/'));
+    std::vector<std::string> result;
+    for (const std::string& name : Names(parent)) {
+      if (parent + "/" + name != directory) {
+        result.push_back(parent + "/" + name);
+      }
+    }
+    return result;
+  }
+  // Makes one checkpoint until it is at `point`. Then another thread makes the
+  // other one until that is at `other_point`, or ends. Then the first one ends,
+  // and then the other one.
+  void Interleave(const std::string& point, const std::function<Status()>& make,
+                  const std::string& other_point,
+                  const std::function<Status()>& make_other, Status* s,
+                  Status* other_s) {
+    const std::thread::id first = std::this_thread::get_id();
+    bool is_begun = false;
+    bool has_stopped = false;
+    std::promise<void> stop;
+    std::promise<void> go_on;
+    port::Thread other;
+    const auto at = [&](const std::string& name) {
+      if (std::this_thread::get_id() != first) {
+        if (name == other_point && !has_stopped) {
+          has_stopped = true;
+          stop.set_value();
+          go_on.get_future().wait();
+        }
+      } else if (name == point && !is_begun) {
+        is_begun = true;
+        other = port::Thread([&] {
+          *other_s = make_other();
+          if (!has_stopped) {
+            has_stopped = true;
+            stop.set_value();
+          }
+        });
+        stop.get_future().wait();
+      }
+    };
+    for (const std::string& name : {point, other_point}) {
+      SyncPoint::GetInstance()->SetCallBack(name,
+                                            [&, name](void*) { at(name); });
+    }
+    SyncPoint::GetInstance()->EnableProcessing();
+    *s = make();
+    go_on.set_value();
+    EXPECT_TRUE(is_begun);
+    if (is_begun) {
+      other.join();
+    }
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
   }
   // Returns the number of live files of this type in a directory of the
   // database.
@@ -122,7 +189,7 @@ TEST_F(LayoutCheckpointTest, FilesAreOnThePathOfTheirLevel) {
         ASSERT_OK(MakeCheckpoint(main, wal ? UINT64_MAX : 0, &layout,
                                  /*num_threads=*/wal ? 3 : 1));
         for (const std::string& directory : directories) {
-          EXPECT_FALSE(Exists(directory + ".tmp"));
+          EXPECT_TRUE(Beside(directory).empty());
           EXPECT_FALSE(Exists(directory + "/" + CheckpointMark::Name()));
         }
         for (const std::string& name : Names(directories[1])) {
@@ -250,7 +317,7 @@ TEST_F(LayoutCheckpointTest, FilesAreLinkedWhereTheDeviceIsTheSame) {
   FillTwoLevels();
   const std::string main = Directory("main");
   const std::string second = Directory("second");
-  fs_->AddDevice(second + ".tmp");
+  fs_->AddDevice(second);
   const CopyLayout layout = LayoutOf({main, second}, {0, 1}, {0, 1}, {0, 1});
   ASSERT_OK(MakeCheckpoint(main, 0, &layout));
   CheckLinks(main, /*of_ssts=*/2, /*of_blobs=*/2);
@@ -322,9 +389,9 @@ TEST_F(LayoutCheckpointTest, WrongLayoutsAreRefused) {
                            const std::string& message) {
     CheckRefused(MakeCheckpoint(main, 0, &layout), message);
     EXPECT_FALSE(Exists(main));
-    EXPECT_FALSE(Exists(main + ".tmp"));
+    EXPECT_TRUE(Beside(main).empty());
     EXPECT_FALSE(Exists(second));
-    EXPECT_FALSE(Exists(second + ".tmp"));
+    EXPECT_TRUE(Beside(second).empty());
   };
   refused(LayoutOf({main}, {0}, {}), "cf_paths has 1 paths");
   refused(LayoutOf({main, second, "/x/a", "/x/b", "/x/c"}, {0}, {}),
@@ -351,7 +418,7 @@ TEST_F(LayoutCheckpointTest, WrongLayoutsAreRefused) {
         options.wal_dir + "/a"}) {
     const CopyLayout layout = LayoutOf({main, other}, {0}, {});
     EXPECT_TRUE(MakeCheckpoint(main, 0, &layout).IsInvalidArgument()) << other;
-    EXPECT_FALSE(Exists(main + ".tmp"));
+    EXPECT_TRUE(Beside(main).empty());
   }
   ASSERT_OK(Open({options}, /*create_families=*/false));
   ASSERT_OK(VerifyData());
@@ -365,8 +432,8 @@ TEST_F(LayoutCheckpointTest, WrongLayoutsAreRefused) {
   const Status s = MakeCheckpoint(main, 0, &layout);
   EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
   EXPECT_NE(s.ToString().find("none"), std::string::npos) << s.ToString();
-  EXPECT_FALSE(Exists(main + ".tmp"));
-  EXPECT_FALSE(Exists(second + ".tmp"));
+  EXPECT_TRUE(Beside(main).empty());
+  EXPECT_TRUE(Beside(second).empty());
   layout.column_families["none"] = CopyLayout::ColumnFamily();
   ASSERT_OK(MakeCheckpoint(main, 0, &layout));
   ASSERT_OK(db_->DestroyColumnFamilyHandle(handle));
@@ -406,7 +473,7 @@ TEST_F(LayoutCheckpointTest, DirectoriesOfOthersAreLeftAlone) {
     ASSERT_OK(WriteStringToFile(env_, "precious", second + "/000012.sst"));
     if (i >= 1) {
       CheckpointMark mark;
-      mark.attempt = "one";
+      mark.attempt = kOne;
       if (i != 3) {
         mark.files = {"000012.sst"};
       }
@@ -414,9 +481,10 @@ TEST_F(LayoutCheckpointTest, DirectoriesOfOthersAreLeftAlone) {
     }
     if (i >= 2) {
       CheckpointMark mark;
-      mark.attempt = i == 2 ? "two" : "one";
-      ASSERT_OK(env_->CreateDirIfMissing(main + ".tmp"));
-      ASSERT_OK(mark.Write(env_->GetFileSystem().get(), main + ".tmp"));
+      mark.attempt = i == 2 ? kTwo : kOne;
+      const std::string staging = CheckpointStaging::Name(main, mark.attempt);
+      ASSERT_OK(env_->CreateDir(staging));
+      ASSERT_OK(mark.Write(env_->GetFileSystem().get(), staging));
     }
     CheckLeftAlone(main, layout, second + "/000012.sst");
   }
@@ -451,21 +519,23 @@ TEST_F(LayoutCheckpointTest, MarkAloneIsALeftover) {
     const std::string second = Directory("second");
     const CopyLayout layout = LayoutOf({main, second}, {0}, {1});
     CheckpointMark mark;
-    mark.attempt = "one";
-    mark.directories = {other_main + ".tmp"};
+    mark.attempt = kOne;
+    mark.directories = {CheckpointStaging::Name(other_main, kOne)};
     mark.files = {"000012.sst"};
     ASSERT_OK(env_->CreateDir(second));
     ASSERT_OK(mark.Write(fs, second));
     if (c == kReplaced || c == kRunning) {
       CheckpointMark of_checkpoint;
-      of_checkpoint.attempt = c == kRunning ? "one" : "two";
+      of_checkpoint.attempt = c == kRunning ? kOne : kTwo;
       of_checkpoint.directories = {second};
-      ASSERT_OK(env_->CreateDir(other_main + ".tmp"));
-      ASSERT_OK(of_checkpoint.Write(fs, other_main + ".tmp"));
+      const std::string staging =
+          CheckpointStaging::Name(other_main, of_checkpoint.attempt);
+      ASSERT_OK(env_->CreateDir(staging));
+      ASSERT_OK(of_checkpoint.Write(fs, staging));
     } else if (c == kComplete || c == kOlderIsComplete) {
       // A crash came between the commit and the deletion of the marks.
       CheckpointMark of_checkpoint;
-      of_checkpoint.attempt = c == kComplete ? "one" : "two";
+      of_checkpoint.attempt = c == kComplete ? kOne : kTwo;
       of_checkpoint.directories = {second};
       ASSERT_OK(env_->CreateDir(other_main));
       ASSERT_OK(of_checkpoint.Write(fs, other_main));
@@ -492,7 +562,8 @@ TEST_F(LayoutCheckpointTest, MarkAloneIsALeftover) {
     CheckRefused(s, "Directory exists");
     CheckRefused(s, second);
     if (c != kDamaged) {
-      CheckRefused(s, "mark of another checkpoint, " + other_main + ".tmp");
+      CheckRefused(s, "mark of another checkpoint, " +
+                          CheckpointStaging::Name(other_main, kOne));
     }
     EXPECT_TRUE(Exists(second + "/" + CheckpointMark::Name()));
     EXPECT_EQ(Exists(second + "/000012.sst"), c == kWithFile);
@@ -534,8 +605,13 @@ TEST_F(LayoutCheckpointTest, DirectoriesThatTheNextAttemptDoesNotHave) {
     const bool has_layout = steps % 2 == 0;
     ASSERT_OK(MakeCheckpoint(main, UINT64_MAX, has_layout ? &other : nullptr));
     CheckLayoutCopy(main, {has_layout ? &other.all : nullptr});
-    for (const std::string& directory :
-         {second, third, second + ".tmp", third + ".tmp"}) {
+    std::vector<std::string> left = Beside(second);
+    for (const std::string& directory : Beside(third)) {
+      left.push_back(directory);
+    }
+    left.push_back(second);
+    left.push_back(third);
+    for (const std::string& directory : left) {
       if (Exists(directory) && (Count(directory, kTableFile) > 0 ||
                                 Count(directory, kBlobFile) > 0)) {
         ++num_left;
@@ -566,23 +642,47 @@ TEST_F(LayoutCheckpointTest, StagingDirectoriesOfOthersAreLeftAlone) {
   const std::string main = Directory("main");
   const std::string second = Directory("second");
   const CopyLayout layout = LayoutOf({main, second}, {0}, {1});
-  ASSERT_OK(env_->CreateDir(second + ".tmp"));
-  for (const char* const name : {"notes.txt", "000012.sst"}) {
-    const std::string precious = second + ".tmp/" + name;
-    ASSERT_OK(WriteStringToFile(env_, "precious", precious));
-    CheckLeftAlone(main, layout, precious);
-    ASSERT_OK(env_->DeleteFile(precious));
-  }
-  // An empty one can be replaced, and one with a mark that is not complete.
-  for (const bool has_mark : {false, true}) {
-    Directory("main");
-    Directory("second");
-    ASSERT_OK(env_->CreateDir(second + ".tmp"));
-    if (has_mark) {
-      ASSERT_OK(WriteStringToFile(env_, "",
-                                  second + ".tmp/" + CheckpointMark::Name()));
+  for (const std::string& staging :
+       {second + ".tmp", CheckpointStaging::Name(second, kOne),
+        CheckpointStaging::GoneName(second, kOne),
+        CheckpointStaging::Name(main, kOne)}) {
+    SCOPED_TRACE(staging);
+    for (const char* const name : {"notes.txt", "000012.sst"}) {
+      for (const bool has_mark : {false, true}) {
+        Directory("main");
+        Directory("second");
+        ASSERT_OK(env_->CreateDir(staging));
+        const std::string precious = staging + "/" + name;
+        ASSERT_OK(WriteStringToFile(env_, "precious", precious));
+        if (has_mark) {
+          // That of another attempt.
+          CheckpointMark mark;
+          mark.attempt = kTwo;
+          mark.files = {name};
+          ASSERT_OK(mark.Write(env_->GetFileSystem().get(), staging));
+        }
+        ASSERT_OK(MakeCheckpoint(main, 0, &layout));
+        EXPECT_TRUE(Exists(precious));
+      }
     }
-    ASSERT_OK(MakeCheckpoint(main, 0, &layout));
+  }
+  // An empty one is deleted, and one with a mark that is not complete.
+  for (const std::string& staging : {CheckpointStaging::Name(second, kOne),
+                                     CheckpointStaging::GoneName(second, kOne),
+                                     CheckpointStaging::Name(main, kOne),
+                                     CheckpointStaging::GoneName(main, kOne)}) {
+    SCOPED_TRACE(staging);
+    for (const bool has_mark : {false, true}) {
+      Directory("main");
+      Directory("second");
+      ASSERT_OK(env_->CreateDir(staging));
+      if (has_mark) {
+        ASSERT_OK(WriteStringToFile(env_, "",
+                                    staging + "/" + CheckpointMark::Name()));
+      }
+      ASSERT_OK(MakeCheckpoint(main, 0, &layout));
+      EXPECT_FALSE(Exists(staging));
+    }
   }
   CheckLayoutCopy(main, {&layout.all});
 }
@@ -614,9 +714,11 @@ TEST_F(LayoutCheckpointTest, DirectoryOfAnotherRunningCheckpoint) {
           // The same files, with the mark of another attempt.
           CheckpointMark mark;
           FileSystem* const fs = env_->GetFileSystem().get();
-          EXPECT_OK(mark.Read(fs, second + ".tmp"));
+          const std::vector<std::string> stagings = Beside(second);
+          ASSERT_EQ(stagings.size(), 1U);
+          EXPECT_OK(mark.Read(fs, stagings[0]));
           mark.attempt = "another";
-          EXPECT_OK(mark.Write(fs, second + ".tmp"));
+          EXPECT_OK(mark.Write(fs, stagings[0]));
         });
     SyncPoint::GetInstance()->EnableProcessing();
     const Status s = MakeCheckpoint(main, 0, &layout);
@@ -626,11 +728,247 @@ TEST_F(LayoutCheckpointTest, DirectoryOfAnotherRunningCheckpoint) {
     EXPECT_FALSE(is_first);
     EXPECT_FALSE(Exists(main));
     EXPECT_EQ(Exists(second), is_complete);
-    EXPECT_EQ(Exists(second + ".tmp"), !is_complete);
+    EXPECT_TRUE(Beside(second).empty());
+    EXPECT_TRUE(Beside(main).empty());
     if (is_complete) {
       CheckLayoutCopy(other_main, {&other.all});
     }
   }
+}
+
+// A checkpoint takes the directories of another one away, which goes on while
+// the first one copies and commits. The one that lacks its directories fails,
+// and does not touch the files of the other one.
+TEST_F(LayoutCheckpointTest, DisplacedCheckpointTouchesNoFileOfTheOther) {
+  const Options options = PathOptions("a", 2, {0}, {1});
+  OpenNew({options});
+  FillTwoLevels();
+  const std::vector<std::string> points = {
+      "LayoutCheckpoint::StagingDirectoryOf", "LayoutCheckpoint::Commit:Begin",
+      "LayoutCheckpoint::Commit:Checked",
+      "LayoutCheckpoint::Commit:OthersRenamed"};
+  int version = 0;
+  for (const std::string& point : points) {
+    for (const std::string& other_point : points) {
+      for (const bool same_main : {false, true}) {
+        SCOPED_TRACE(point + " " + other_point + std::to_string(same_main));
+        const std::string main = Directory("main");
+        const std::string other_main = same_main ? main : Directory("other");
+        const std::string second = Directory("second");
+        const CopyLayout layout = LayoutOf({main, second}, {0}, {1});
+        const CopyLayout other = LayoutOf({other_main, second}, {0}, {1});
+        Status s;
+        Status other_s;
+        Interleave(
+            point, [&] { return MakeCheckpoint(main, 0, &layout); },
+            other_point,
+            [&] {
+              // The copies have different contents.
+              PutRange(0, 0, kKeys, ++version, /*wal=*/true);
+              return MakeCheckpoint(other_main, 0, &other);
+            },
+            &s, &other_s);
+        EXPECT_TRUE(Beside(main).empty());
+        EXPECT_TRUE(Beside(other_main).empty());
+        EXPECT_TRUE(Beside(second).empty());
+        if (!same_main && point == points.back()) {
+          // The directory of the path is complete.
+          ASSERT_OK(s);
+          CheckRefused(other_s, "mark of another checkpoint");
+          EXPECT_FALSE(Exists(other_main));
+          continue;
+        }
+        EXPECT_TRUE(s.IsAborted()) << s.ToString();
+        ASSERT_OK(other_s);
+        CheckLayoutCopy(other_main, {&other.all});
+        EXPECT_EQ(Exists(main), same_main);
+      }
+    }
+  }
+}
+
+// Neither checkpoint sees the directories of the other one when it begins. One
+// is committed first, and the other one fails.
+TEST_F(LayoutCheckpointTest, SlowerCheckpointIsAborted) {
+  const Options options = PathOptions("a", 2, {0}, {1});
+  OpenNew({options});
+  FillTwoLevels();
+  for (const std::string other_point :
+       {"LayoutCheckpoint::StagingDirectoryOf",
+        "LayoutCheckpoint::Commit:Checked",
+        "LayoutCheckpoint::Commit:OthersRenamed"}) {
+    for (const bool same_main : {false, true}) {
+      for (const bool same_second : {false, true}) {
+        SCOPED_TRACE(other_point + std::to_string(same_main) +
+                     std::to_string(same_second));
+        const std::string main = Directory("main");
+        const std::string other_main = same_main ? main : Directory("other");
+        const std::string second = Directory("second");
+        const std::string other_second =
+            same_second ? second : Directory("other_second");
+        const CopyLayout layout = LayoutOf({main, second}, {0}, {1});
+        const CopyLayout other = LayoutOf({other_main, other_second}, {0}, {1});
+        Status s;
+        Status other_s;
+        Interleave(
+            "LayoutCheckpoint::Begin:Done",
+            [&] { return MakeCheckpoint(main, 0, &layout); }, other_point,
+            [&] { return MakeCheckpoint(other_main, 0, &other); }, &s,
+            &other_s);
+        if (!same_main && !same_second) {
+          ASSERT_OK(s);
+          ASSERT_OK(other_s);
+          CheckLayoutCopy(main, {&layout.all});
+          CheckLayoutCopy(other_main, {&other.all});
+        } else if (same_second &&
+                   other_point == "LayoutCheckpoint::Commit:OthersRenamed") {
+          EXPECT_TRUE(s.IsAborted()) << s.ToString();
+          ASSERT_OK(other_s);
+          CheckLayoutCopy(other_main, {&other.all});
+        } else {
+          ASSERT_OK(s);
+          EXPECT_TRUE(other_s.IsAborted()) << other_s.ToString();
+          CheckLayoutCopy(main, {&layout.all});
+          EXPECT_EQ(Exists(other_main), same_main);
+          EXPECT_EQ(Exists(other_second), same_second);
+        }
+        for (const std::string& directory :
+             {main, other_main, second, other_second}) {
+          EXPECT_TRUE(Beside(directory).empty());
+        }
+      }
+    }
+  }
+}
+
+// A checkpoint is committed after another one has taken it for one that has
+// ended, but before the other one deletes a directory.
+TEST_F(LayoutCheckpointTest, CommittedCheckpointIsNotDeleted) {
+  const Options options = PathOptions("a", 2, {0}, {1});
+  OpenNew({options});
+  FillTwoLevels();
+  for (const std::string point : {"LayoutCheckpoint::Commit:Begin",
+                                  "LayoutCheckpoint::Commit:OthersRenamed"}) {
+    SCOPED_TRACE(point);
+    const std::string main = Directory("main");
+    const std::string second = Directory("second");
+    const CopyLayout layout = LayoutOf({main, second}, {0}, {1});
+    Status s;
+    Status other_s;
+    const auto make = [&] { return MakeCheckpoint(main, 0, &layout); };
+    Interleave(point, make, "LayoutCheckpoint::DeleteLeftovers:Checked", make,
+               &s, &other_s);
+    ASSERT_OK(s);
+    CheckRefused(other_s, "Directory exists");
+    EXPECT_TRUE(Beside(main).empty());
+    EXPECT_TRUE(Beside(second).empty());
+    CheckLayoutCopy(main, {&layout.all});
+  }
+}
+
+// A checkpoint without a layout has RocksDB's staging directory.
+TEST_F(LayoutCheckpointTest, CheckpointsWithAndWithoutLayoutOverlap) {
+  const Options options = PathOptions("a", 2, {0}, {1});
+  OpenNew({options});
+  FillTwoLevels();
+  const std::string main = Directory("main");
+  const std::string second = Directory("second");
+  const CopyLayout layout = LayoutOf({main, second}, {0}, {1});
+  const auto make = [&] { return MakeCheckpoint(main, 0, &layout); };
+  const auto make_plain = [&] { return MakeCheckpoint(main); };
+  Status s;
+  Status other_s;
+  Interleave("LayoutCheckpoint::Commit:Begin", make, "", make_plain, &s,
+             &other_s);
+  EXPECT_TRUE(s.IsAborted()) << s.ToString();
+  ASSERT_OK(other_s);
+  EXPECT_TRUE(Beside(main).empty());
+  EXPECT_TRUE(Beside(second).empty());
+  CheckLayoutCopy(main, {nullptr});
+
+  Directory("main");
+  Directory("second");
+  Interleave("LayoutCheckpoint::StagingDirectoryOf", make_plain, "", make, &s,
+             &other_s);
+  EXPECT_NOK(s);
+  ASSERT_OK(other_s);
+  EXPECT_TRUE(Beside(main).empty());
+  CheckLayoutCopy(main, {&layout.all});
+}
+
+// The directory that is to be deleted is replaced by one of another attempt.
+TEST_F(LayoutCheckpointTest, DirectoryOfAnotherAttemptIsPutBack) {
+  const Options options = PathOptions("a", 2, {0}, {1});
+  OpenNew({options});
+  PutRange(0, 0, kKeys);
+  FileSystem* const fs = env_->GetFileSystem().get();
+  const std::string main = Directory("main");
+  const std::string second = Directory("second");
+  const CopyLayout layout = LayoutOf({main, second}, {0}, {1});
+  CheckpointMark mark;
+  mark.attempt = kOne;
+  for (const std::string& directory :
+       {second, CheckpointStaging::Name(main, kOne)}) {
+    ASSERT_OK(env_->CreateDir(directory));
+    ASSERT_OK(mark.Write(fs, directory));
+  }
+  SyncPoint::GetInstance()->SetCallBack(
+      "LayoutCheckpoint::DeleteRenamed:Checked", [&](void*) {
+        ASSERT_OK(WriteStringToFile(env_, "precious", second + "/000012.sst"));
+        mark.attempt = kTwo;
+        ASSERT_OK(mark.Write(fs, second));
+      });
+  SyncPoint::GetInstance()->EnableProcessing();
+  const Status s = MakeCheckpoint(main, 0, &layout);
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  EXPECT_TRUE(s.IsAborted()) << s.ToString();
+  CheckLeftAlone(main, layout, second + "/000012.sst");
+}
+
+// Power fails between the renames, and then between any two steps of the
+// attempt that deletes what was left.
+TEST_F(LayoutCheckpointTest, SurvivesPowerLossWhileLeftoversAreDeleted) {
+  const Options options = FeatureOptions(kBlobs, "a", 2, {0, 1}, {0, 1});
+  bool has_begun = false;
+  int steps = 0;
+  for (; !has_begun; ++steps) {
+    SCOPED_TRACE(steps);
+    ASSERT_LT(steps, 500);
+    DestroyAll();
+    OpenNew({options});
+    FillTwoLevels();
+    const CopyLayout layout = LayoutOfThree(steps);
+    const std::string main = layout.all.cf_paths[1].path;
+    SyncPoint::GetInstance()->SetCallBack(
+        "LayoutCheckpoint::Commit:OthersRenamed",
+        [&](void*) { fs_->PowerOff(); });
+    SyncPoint::GetInstance()->EnableProcessing();
+    EXPECT_NOK(MakeCheckpoint(main, UINT64_MAX, &layout));
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    Crash();
+    EXPECT_TRUE(Exists(layout.all.cf_paths[0].path));
+    ASSERT_OK(Open({options}, /*create_families=*/false));
+    SyncPoint::GetInstance()->SetCallBack("LayoutCheckpoint::Begin:Done",
+                                          [&](void*) {
+                                            has_begun = !fs_->HasFailed();
+                                            fs_->PowerOff();
+                                          });
+    fs_->PowerOffAfter(steps);
+    EXPECT_NOK(MakeCheckpoint(main, UINT64_MAX, &layout));
+    fs_->PowerOffAfter(-1);
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    Crash();
+    ASSERT_OK(Open({options}, /*create_families=*/false));
+    EXPECT_FALSE(Exists(main));
+    ASSERT_OK(MakeCheckpoint(main, UINT64_MAX, &layout));
+    for (const DbPath& path : layout.all.cf_paths) {
+      EXPECT_TRUE(Beside(path.path).empty());
+    }
+    CheckLayoutCopy(main, {&layout.all});
+  }
+  EXPECT_GE(steps, 10);
 }
 
 // The steps of the commit: all directories are synced, the others are renamed,
@@ -650,6 +988,19 @@ TEST_F(LayoutCheckpointTest, CommitIsTheLastStep) {
   fs_->TakeSteps();
   ASSERT_OK(MakeCheckpoint(main, 0, &layout));
   const std::vector<std::string> steps = fs_->TakeSteps();
+  const auto staging_of = [&](const std::string& directory) {
+    const std::string begin = "rename ";
+    const std::string end = " " + directory;
+    const auto found =
+        std::find_if(steps.begin(), steps.end(), [&](const std::string& step) {
+          return step.starts_with(begin) && step.ends_with(end);
+        });
+    EXPECT_NE(found, steps.end()) << directory;
+    return found == steps.end()
+               ? std::string()
+               : found->substr(begin.size(),
+                               found->size() - begin.size() - end.size());
+  };
   const auto position = [&](const std::string& step, size_t from = 0) {
     const auto found = std::find(steps.begin() + static_cast<ptrdiff_t>(from),
                                  steps.end(), step);
@@ -675,17 +1026,19 @@ TEST_F(LayoutCheckpointTest, CommitIsTheLastStep) {
       });
   ASSERT_NE(first_file, steps.end());
   for (const std::string& directory : {main, second, third}) {
-    const std::string staging = directory + ".tmp";
+    const std::string staging = staging_of(directory);
     const size_t mark =
         position("create " + staging + "/" + CheckpointMark::Name());
     EXPECT_LT(position("sync " + staging, mark),
               static_cast<size_t>(first_file - steps.begin()));
   }
-  const size_t commit = position("rename " + main + ".tmp " + main);
+  const std::string staging = staging_of(main);
+  const size_t commit = position("rename " + staging + " " + main);
   for (const std::string& other : {second, third}) {
-    const size_t rename = position("rename " + other + ".tmp " + other);
-    EXPECT_LT(position("sync " + other + ".tmp", last_file), rename);
-    EXPECT_LT(position("sync " + main + ".tmp", last_file), rename);
+    const std::string of_other = staging_of(other);
+    const size_t rename = position("rename " + of_other + " " + other);
+    EXPECT_LT(position("sync " + of_other, last_file), rename);
+    EXPECT_LT(position("sync " + staging, last_file), rename);
     EXPECT_LT(position("sync " + parent, last_file), rename);
     EXPECT_LT(position("sync " + parent_of(other), rename), commit);
   }
@@ -721,7 +1074,7 @@ TEST_F(LayoutCheckpointTest, SurvivesPowerLossAtEachStep) {
       ASSERT_OK(MakeCheckpoint(main, UINT64_MAX, &layout));
     }
     for (const DbPath& path : layout.all.cf_paths) {
-      EXPECT_FALSE(Exists(path.path + ".tmp"));
+      EXPECT_TRUE(Beside(path.path).empty());
     }
     CheckLayoutCopy(main, {&layout.all});
     for (const DbPath& path : layout.all.cf_paths) {
@@ -771,7 +1124,7 @@ TEST_F(LayoutCheckpointTest, FailedStepLeavesNothing) {
       ASSERT_FALSE(s.ok());
       for (const DbPath& path : layout.all.cf_paths) {
         EXPECT_FALSE(Exists(path.path)) << path.path;
-        EXPECT_FALSE(Exists(path.path + ".tmp")) << path.path;
+        EXPECT_TRUE(Beside(path.path).empty()) << path.path;
       }
       ASSERT_OK(MakeCheckpoint(main, UINT64_MAX, &layout));
     }
@@ -889,7 +1242,7 @@ TEST_F(LayoutCheckpointTest, ColumnFamilyAddedMeanwhile) {
   SyncPoint::GetInstance()->DisableProcessing();
   ASSERT_NE(handle, nullptr);
   EXPECT_FALSE(Exists(main));
-  EXPECT_FALSE(Exists(main + ".tmp"));
+  EXPECT_TRUE(Beside(main).empty());
   ASSERT_OK(db_->Put(WriteOptions(), handle, "k", "v"));
   ASSERT_OK(db_->Flush(FlushOptions(), handle));
   ASSERT_OK(db_->DestroyColumnFamilyHandle(handle));

@@ -54,6 +54,13 @@ void DeviceFS::AddDevice(const std::string& directory) {
   devices_.insert(directory);
 }
 
+bool DeviceFS::IsOnDevice(const std::string& directory) const {
+  return std::any_of(
+      devices_.begin(), devices_.end(), [&](const std::string& device) {
+        return directory == device || directory.starts_with(device + ".");
+      });
+}
+
 void DeviceFS::LoseDirectorySyncs(bool lose) {
   MutexLock lock(&mutex_);
   lose_directory_syncs_ = lose;
@@ -204,7 +211,7 @@ IOStatus DeviceFS::LinkFile(const std::string& from, const std::string& to,
   {
     MutexLock lock(&mutex_);
     if (source.first != link.first &&
-        (devices_.count(source.first) > 0 || devices_.count(link.first) > 0)) {
+        (IsOnDevice(source.first) || IsOnDevice(link.first))) {
       return IOStatus::NotSupported("another device");
     }
   }

@@ -37,7 +37,8 @@ class DeviceFS : public FaultInjectionTestFS {
       : FaultInjectionTestFS(base) {}
 
   // Makes `directory` a device of its own: its files are on another device than
-  // all others.
+  // all others, and so are those of its staging directories, whose names begin
+  // with that of `directory` and a dot.
   void AddDevice(const std::string& directory);
 
   // If set, an fsync of a directory added by AddDevice() returns OK and does
@@ -95,6 +96,9 @@ class DeviceFS : public FaultInjectionTestFS {
   bool OnDirectorySync(const std::string& directory);
 
  private:
+  // REQUIRES: mutex_ held
+  bool IsOnDevice(const std::string& directory) const;
+
   port::Mutex mutex_;
   // The members below are guarded by mutex_.
   std::set<std::string> devices_;
