@@ -4,6 +4,8 @@
 // DB properties of column families with an address map.
 // All handlers run with the DB mutex held.
 
+#include "db/address_map/address_map_stats.h"
+
 #include <iomanip>
 #include <map>
 #include <sstream>
@@ -36,61 +38,73 @@ VersionStorageInfo::BlobStats InternalStats::GetBlobStats(
   return stats;
 }
 
+AddressMapStats AddressMapStats::Collect(const AddressMapStore& blobs,
+                                         const VersionStorageInfo& version) {
+  AddressMapStats stats;
+  for (const BlobFileSlotTable::Info& file : blobs.file_table().GetAll()) {
+    ++stats.files;
+    stats.live_bytes += file.live_bytes;
+    stats.pinned_files += file.pins > 0 ? 1 : 0;
+  }
+  stats.entries = blobs.map()->NumEntries();
+  stats.memory = blobs.map()->MemoryUsage();
+  stats.lost_values =
+      blobs.file_table().LiveCount(BlobFileSlotTable::kLostSlot);
+  stats.damaged_files = blobs.gc()->NumDamaged();
+  stats.blocked_removals = blobs.NumBlockedRemovals();
+  stats.pending_range_deletions = blobs.range_deletions().Count();
+  stats.retired_removals = blobs.retired_removals().NumNames();
+  size_t scan_ranges = 0;
+  blobs.scan_debts()->GetTotals(&stats.scan_debt, &scan_ranges);
+  stats.scan_ranges = scan_ranges;
+  stats.level0_scan_debt = blobs.scan_debts()->level0()->debt();
+  for (const auto& meta : version.GetBlobFiles()) {
+    if (meta->hot().is_hot()) {
+      ++stats.hot_files;
+      stats.hot_bytes += meta->GetBlobFileSize();
+    }
+  }
+  stats.hot_candidates = blobs.heat()->queue()->Count();
+  stats.hot_threshold = blobs.heat()->threshold();
+  stats.hot_sketch_memory = blobs.heat()->MemoryUsage();
+  return stats;
+}
+
 bool InternalStats::HandleAddressMapMap(
     std::map<std::string, std::string>* values, Slice /*suffix*/) {
   const AddressMapStore* const blobs = cfd_->address_map_store();
   if (blobs == nullptr) {
     return false;
   }
-  uint64_t files = 0;
-  uint64_t live_bytes = 0;
-  uint64_t pinned_files = 0;
-  for (const BlobFileSlotTable::Info& file : blobs->file_table().GetAll()) {
-    ++files;
-    live_bytes += file.live_bytes;
-    pinned_files += file.pins > 0 ? 1 : 0;
-  }
-  const uint64_t entries = blobs->map()->NumEntries();
-  const size_t memory = blobs->map()->MemoryUsage();
+  const AddressMapStats stats =
+      AddressMapStats::Collect(*blobs, *cfd_->current()->storage_info());
   const auto put = [values](const char* name, uint64_t value) {
     (*values)[name] = std::to_string(value);
   };
-  put("entries", entries);
-  put("memory", memory);
+  put("entries", stats.entries);
+  put("memory", stats.memory);
   std::ostringstream per_entry;
   per_entry << std::fixed << std::setprecision(1)
-            << (entries == 0 ? 0.0
-                             : static_cast<double>(memory) /
-                                   static_cast<double>(entries));
+            << (stats.entries == 0 ? 0.0
+                                   : static_cast<double>(stats.memory) /
+                                         static_cast<double>(stats.entries));
   (*values)["memory-per-entry"] = per_entry.str();
-  put("files", files);
-  put("pinned-files", pinned_files);
-  put("live-bytes", live_bytes);
-  put("lost-values",
-      blobs->file_table().LiveCount(BlobFileSlotTable::kLostSlot));
-  put("damaged-files", blobs->gc()->NumDamaged());
-  put("blocked-removals", blobs->NumBlockedRemovals());
-  put("pending-range-deletions", blobs->range_deletions().Count());
-  put("retired-removals", blobs->retired_removals().NumNames());
-  uint64_t scan_debt = 0;
-  size_t scan_ranges = 0;
-  blobs->scan_debts()->GetTotals(&scan_debt, &scan_ranges);
-  put("scan-debt", scan_debt);
-  put("level0-scan-debt", blobs->scan_debts()->level0()->debt());
-  put("scan-ranges", scan_ranges);
-  uint64_t hot_files = 0;
-  uint64_t hot_bytes = 0;
-  for (const auto& meta : cfd_->current()->storage_info()->GetBlobFiles()) {
-    if (meta->hot().is_hot()) {
-      ++hot_files;
-      hot_bytes += meta->GetBlobFileSize();
-    }
-  }
-  put("hot-files", hot_files);
-  put("hot-bytes", hot_bytes);
-  put("hot-candidates", blobs->heat()->queue()->Count());
-  put("hot-threshold", blobs->heat()->threshold());
-  put("hot-sketch-memory", blobs->heat()->MemoryUsage());
+  put("files", stats.files);
+  put("pinned-files", stats.pinned_files);
+  put("live-bytes", stats.live_bytes);
+  put("lost-values", stats.lost_values);
+  put("damaged-files", stats.damaged_files);
+  put("blocked-removals", stats.blocked_removals);
+  put("pending-range-deletions", stats.pending_range_deletions);
+  put("retired-removals", stats.retired_removals);
+  put("scan-debt", stats.scan_debt);
+  put("level0-scan-debt", stats.level0_scan_debt);
+  put("scan-ranges", stats.scan_ranges);
+  put("hot-files", stats.hot_files);
+  put("hot-bytes", stats.hot_bytes);
+  put("hot-candidates", stats.hot_candidates);
+  put("hot-threshold", stats.hot_threshold);
+  put("hot-sketch-memory", stats.hot_sketch_memory);
   return true;
 }
 

@@ -851,6 +851,15 @@ uint64_t DeltaPicker::Excess(const DeltaVersion& version, bool counts_flushed,
   return excess;
 }
 
+uint64_t DeltaPicker::Debt(const DeltaVersion& version,
+                           const DeltaJobState& jobs) {
+  // Once there are buckets, the failure of the first partition is history.
+  const bool counts_merged =
+      !jobs.is_partition_damaged() || !version.Buckets().empty();
+  return Excess(version, !jobs.is_merge_damaged(), counts_merged,
+                LowestFloor(version, jobs.damage()));
+}
+
 uint64_t DeltaPicker::AddDebt(uint64_t compaction_needed_bytes,
                               const DeltaVersion* version,
                               const DeltaJobState& jobs,
@@ -860,12 +869,7 @@ uint64_t DeltaPicker::AddDebt(uint64_t compaction_needed_bytes,
   if (version == nullptr || soft == 0) {
     return compaction_needed_bytes;
   }
-  // Once there are buckets, the failure of the first partition is history.
-  const bool counts_merged =
-      !jobs.is_partition_damaged() || !version->Buckets().empty();
-  const uint64_t excess =
-      Excess(*version, !jobs.is_merge_damaged(), counts_merged,
-             LowestFloor(*version, jobs.damage()));
+  const uint64_t excess = Debt(*version, jobs);
   if (excess == 0) {
     return compaction_needed_bytes;
   }

@@ -206,10 +206,15 @@ class DeltaPicker {
   static uint64_t ForceBelowToMove(const Paths& paths,
                                    const DeltaVersion& version);
 
+  // Returns the debt of delta jobs: the bytes of recent files beyond the
+  // numbers of files above which writes are slowed down (kSlowdownFlushed,
+  // kSlowdownMerged). Files that pile up because of damage do not count.
+  // jobs: has the damage.
+  // REQUIRES: DB mutex held.
+  static uint64_t Debt(const DeltaVersion& version, const DeltaJobState& jobs);
   // Returns compaction_needed_bytes, increased by the debt of delta jobs: if
   // readers have to ask more than about twice as many files as they should,
-  // writes are slowed down, but never stopped. Files that pile up because of
-  // damage do not count.
+  // writes are slowed down, but never stopped.
   // version: may be nullptr.
   // jobs: has the damage.
   // REQUIRES: DB mutex held.

@@ -4,6 +4,8 @@
 // The DB property of column families with delta separation. The handlers run
 // with the DB mutex held.
 
+#include "db/delta/delta_store_stats.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -25,90 +27,36 @@ namespace {
 using Kind = DeltaFileDescription::Kind;
 using Tier = DeltaFileDescription::Tier;
 
-// Totals of the files of one kind and tier, or of all.
-struct Sum {
-  uint64_t files = 0;
-  uint64_t bytes = 0;
+void PutSum(const std::string& name, const DeltaStoreStats::Sum& sum,
+            std::map<std::string, std::string>* values) {
+  (*values)[name + "-files"] = std::to_string(sum.files);
+  (*values)[name + "-bytes"] = std::to_string(sum.bytes);
+}
 
-  void Add(const DeltaFileDescription& file) {
-    ++files;
-    bytes += file.size;
-  }
-  void Put(const std::string& name,
-           std::map<std::string, std::string>* values) const {
-    (*values)[name + "-files"] = std::to_string(files);
-    (*values)[name + "-bytes"] = std::to_string(bytes);
-  }
-};
-
-void PutStats(const DeltaVersion& delta, const DeltaPicker::Paths& paths,
+void PutStats(const DeltaVersion& delta, const DeltaStoreStats& stats,
               std::map<std::string, std::string>* values) {
   const auto put = [values](const char* name, uint64_t number) {
     (*values)[name] = std::to_string(number);
   };
-
-  Sum flushed;
-  Sum merged;
-  Sum sorted;
-  Sum anchors;
-  Sum misplaced;
-  uint64_t num_operands = 0;
-  uint64_t num_anchors = 0;
-  uint64_t oldest_epoch = UINT64_MAX;
-  uint64_t newest_epoch = 0;
-  uint64_t open_files = 0;
-  uint64_t reader_memory = 0;
-  delta.ForEachFile([&](const DeltaVersion::FilePtr& ptr) {
-    const DeltaFileDescription& file = ptr->description();
-    switch (file.tier) {
-      case Tier::kFlushed:
-        flushed.Add(file);
-        break;
-      case Tier::kMerged:
-        merged.Add(file);
-        break;
-      case Tier::kSorted:
-        sorted.Add(file);
-        break;
-    }
-    if (paths.IsMisplaced(file)) {
-      misplaced.Add(file);
-    }
-    if (file.kind == Kind::kAnchors) {
-      anchors.Add(file);
-      num_anchors += file.num_entries + file.num_range_anchors;
-    } else {
-      num_operands += file.num_entries;
-    }
-    if (file.tier != Tier::kSorted) {
-      oldest_epoch = std::min(oldest_epoch, file.first_epoch);
-      newest_epoch = std::max(newest_epoch, file.last_epoch);
-    }
-    const DeltaFileReader* const reader = ptr->OpenedReader();
-    if (reader != nullptr) {
-      ++open_files;
-      reader_memory += reader->ApproximateMemoryUsage();
-    }
-  });
   put("files", delta.GetTotals().num_files);
   put("bytes", delta.GetTotals().bytes);
   put("raw-bytes", delta.GetTotals().raw_bytes);
-  put("operands", num_operands);
-  put("anchors", num_anchors);
-  flushed.Put("flushed", values);
-  merged.Put("merged", values);
-  sorted.Put("sorted", values);
-  anchors.Put("anchor", values);
-  misplaced.Put("misplaced", values);
-  put("oldest-epoch", newest_epoch == 0 ? 0 : oldest_epoch);
-  put("newest-epoch", newest_epoch);
-  put("buckets", delta.Buckets().size());
+  put("operands", stats.num_operands);
+  put("anchors", stats.num_anchors);
+  PutSum("flushed", stats.flushed, values);
+  PutSum("merged", stats.merged, values);
+  PutSum("sorted", stats.sorted, values);
+  PutSum("anchor", stats.anchors, values);
+  PutSum("misplaced", stats.misplaced, values);
+  put("oldest-epoch", stats.newest_epoch == 0 ? 0 : stats.oldest_epoch);
+  put("newest-epoch", stats.newest_epoch);
+  put("buckets", stats.num_buckets);
   put("min-floor", delta.Buckets().MinFloor());
   put("max-floor", delta.Buckets().MaxFloor());
   put("largest-sequence", delta.LargestSequence());
-  put("open-files", open_files);
-  put("reader-memory", reader_memory);
-  put("version-memory", delta.ApproximateMemoryUsage());
+  put("open-files", stats.open_files);
+  put("reader-memory", stats.reader_memory);
+  put("version-memory", stats.version_memory);
 }
 
 // All 0 without a cache.
@@ -127,6 +75,59 @@ void PutCacheStats(const DeltaStore* store,
 
 }  // namespace
 
+void DeltaStoreStats::Sum::Add(const DeltaFileDescription& file) {
+  ++files;
+  bytes += file.size;
+}
+
+DeltaStoreStats DeltaStoreStats::Collect(const DeltaVersion& delta,
+                                         const DeltaPicker::Paths& paths) {
+  DeltaStoreStats stats;
+  delta.ForEachFile([&](const DeltaVersion::FilePtr& ptr) {
+    const DeltaFileDescription& file = ptr->description();
+    switch (file.tier) {
+      case Tier::kFlushed:
+        stats.flushed.Add(file);
+        break;
+      case Tier::kMerged:
+        stats.merged.Add(file);
+        break;
+      case Tier::kSorted:
+        stats.sorted.Add(file);
+        break;
+    }
+    if (paths.IsMisplaced(file)) {
+      stats.misplaced.Add(file);
+    }
+    if (file.kind == Kind::kAnchors) {
+      stats.anchors.Add(file);
+      stats.num_anchors += file.num_entries + file.num_range_anchors;
+    } else {
+      stats.num_operands += file.num_entries;
+    }
+    if (file.tier != Tier::kSorted) {
+      stats.oldest_epoch = std::min(stats.oldest_epoch, file.first_epoch);
+      stats.newest_epoch = std::max(stats.newest_epoch, file.last_epoch);
+    }
+    const DeltaFileReader* const reader = ptr->OpenedReader();
+    if (reader != nullptr) {
+      ++stats.open_files;
+      stats.reader_memory += reader->ApproximateMemoryUsage();
+    }
+  });
+  stats.num_buckets = delta.Buckets().size();
+  stats.version_memory = delta.ApproximateMemoryUsage();
+  return stats;
+}
+
+size_t DeltaStoreStats::NumWaitingForDrain(const DeltaStore& store) {
+  size_t num_waiting = 0;
+  for (const auto& [file, leftover] : store.jobs().leftovers()) {
+    num_waiting += leftover.is_for_snapshots || leftover.has_failed;
+  }
+  return num_waiting;
+}
+
 bool InternalStats::HandleDeltaStoreMap(
     std::map<std::string, std::string>* values, Slice /*suffix*/) {
   const auto& delta = cfd_->current()->storage_info()->delta();
@@ -134,9 +135,11 @@ bool InternalStats::HandleDeltaStoreMap(
     return false;
   }
   const DeltaVersion empty;
-  PutStats(delta == nullptr ? empty : *delta,
-           DeltaPicker::Paths::By(cfd_->GetLatestMutableCFOptions(),
-                                  cfd_->ioptions().num_levels),
+  const DeltaVersion& files = delta == nullptr ? empty : *delta;
+  PutStats(files,
+           DeltaStoreStats::Collect(
+               files, DeltaPicker::Paths::By(cfd_->GetLatestMutableCFOptions(),
+                                             cfd_->ioptions().num_levels)),
            values);
   // The numbers of files and bytes show the progress of a drain. Here it is
   // reported how many files wait for snapshots to be released, or have operands
@@ -144,12 +147,9 @@ bool InternalStats::HandleDeltaStoreMap(
   const DeltaStore* const store = cfd_->delta_store();
   const bool is_draining =
       delta != nullptr && !cfd_->ioptions().enable_delta_separation;
-  size_t num_waiting = 0;
-  if (is_draining && store != nullptr) {
-    for (const auto& [file, leftover] : store->jobs().leftovers()) {
-      num_waiting += leftover.is_for_snapshots || leftover.has_failed;
-    }
-  }
+  const size_t num_waiting = is_draining && store != nullptr
+                                 ? DeltaStoreStats::NumWaitingForDrain(*store)
+                                 : 0;
   (*values)["draining"] = is_draining ? "1" : "0";
   (*values)["drain-waiting-files"] = std::to_string(num_waiting);
   PutCacheStats(store, values);
