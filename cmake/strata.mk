@@ -211,6 +211,7 @@ STRATA_LIB = \
   db/strata/db_strata_drop.cc \
   db/strata/db_strata_dropped_family.cc \
   db/strata/db_strata_flush_order.cc \
+  db/strata/db_strata_metrics.cc \
   db/strata/db_strata_path_faults.cc \
   db/strata/db_strata_path_migration.cc \
   db/strata/db_strata_paths.cc \
@@ -224,6 +225,7 @@ STRATA_LIB = \
   db/strata/db_strata_write_groups.cc \
   db/strata/delta_job_run.cc \
   db/strata/family_implicit_snapshots.cc \
+  db/strata/family_metrics.cc \
   db/strata/feature_plan.cc \
   db/strata/feature_removal.cc \
   db/strata/feature_traces.cc \
@@ -266,6 +268,8 @@ STRATA_LIB = \
   file/strata/space_reservations.cc \
   file/strata/undeleted_files.cc \
   file/strata/writable_file_cut.cc \
+  monitoring/strata/prometheus_text.cc \
+  monitoring/strata/statistics_metrics.cc \
   options/strata/address_map_options.cc \
   options/strata/delta_options.cc \
   options/strata/feature_set.cc \
@@ -577,10 +581,12 @@ STRATA_TEST_MAIN = \
   db/strata/compact_range_close_test.cc \
   db/strata/db_durable_names_test.cc \
   db/strata/db_flush_request_test.cc \
+  db/strata/db_metrics_test.cc \
   db/strata/db_path_fault_test.cc \
   db/strata/db_resume_test.cc \
   db/strata/db_space_recovery_test.cc \
   db/strata/family_implicit_snapshots_test.cc \
+  db/strata/family_metrics_test.cc \
   db/strata/feature_plan_test.cc \
   db/strata/feature_removal_test.cc \
   db/strata/feature_traces_test.cc \
@@ -637,6 +643,8 @@ STRATA_TEST_MAIN = \
   file/strata/space_reservations_test.cc \
   file/strata/undeleted_files_test.cc \
   fuzz/strata/fuzz_corpus_test.cc \
+  monitoring/strata/prometheus_text_test.cc \
+  monitoring/strata/statistics_metrics_test.cc \
   options/strata/address_map_options_test.cc \
   options/strata/delta_options_test.cc \
   options/strata/feature_set_test.cc \

@@ -586,6 +586,24 @@ TEST_F(CStrataTest, CopiesInSeveralDirectories) {
   }
 }
 
+TEST_F(CStrataTest, PrometheusProperty) {
+  const std::string name = test::PerThreadDBPath("c_strata_prometheus");
+  rocksdb_options_set_create_if_missing(options_, 1);
+  char* error = nullptr;
+  rocksdb_t* const db = rocksdb_open(options_, name.c_str(), &error);
+  ASSERT_EQ(error, nullptr) << error;
+  char* const text = rocksdb_property_value(db, "rocksdb.strata-prometheus");
+  ASSERT_NE(text, nullptr);
+  EXPECT_TRUE(Slice(text).starts_with("# HELP rocksdb_")) << text;
+  EXPECT_NE(std::string(text).find(
+                "\nrocksdb_cf_num_live_versions{cf=\"default\"} 1\n"),
+            std::string::npos)
+      << text;
+  rocksdb_free(text);
+  rocksdb_close(db);
+  EXPECT_OK(DestroyDir(Env::Default(), name));
+}
+
 }  // namespace ROCKSDB_NAMESPACE
 
 int main(int argc, char** argv) {

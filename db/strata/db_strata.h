@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <list>
 #include <map>
@@ -43,6 +44,7 @@ class MappedFileRemoval;
 class OpenPaths;
 class OptionsConfig;
 class PointRead;
+class PrometheusText;
 class SpaceNeeds;
 class SstFileManagerImpl;
 struct DeltaFoldJob;
@@ -64,8 +66,9 @@ struct MigratePathsProgress;
 // db_strata_resume.cc, db_strata_quarantine.cc, db_strata_flush_order.cc,
 // db_strata_paths.cc, db_strata_path_migration.cc, db_strata_space.cc,
 // db_strata_path_faults.cc, db_strata_dropped_family.cc,
-// db_strata_background_jobs.cc and db_strata_write_groups.cc. The background
-// jobs are classes of their own: background_*.h.
+// db_strata_metrics.cc, db_strata_background_jobs.cc and
+// db_strata_write_groups.cc. The background jobs are classes of their own:
+// background_*.h.
 //
 // Thread-safety. "mutex" is DBImpl's. A declaration says whether its function
 // is called with the mutex held, and whether it may release it meanwhile:
@@ -545,6 +548,12 @@ class DBStrata {
   // s: of the deletion.
   void NoteDeletion(const std::string& file_name, const Status& s);
 
+  // ---- Metrics.
+
+  // Writes DB::Properties::kStrataPrometheus. Takes the mutex once for the DB
+  // and once for each column family. Not held.
+  void WriteMetrics(std::string* result);
+
   // ---- The rest.
 
   // Adds threads for the jobs of Strata's that the DB may have. They are beside
@@ -798,6 +807,9 @@ class DBStrata {
                 const Status& s);
   // Goes on with what has waited for a directory. Not held.
   void ContinueAfterPathFault();
+
+  // Defines and adds the metrics of the whole DB. Not held.
+  void AddDbMetrics(size_t num_faults, PrometheusText* text);
 
   DBImpl* const db_;
 
