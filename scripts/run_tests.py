@@ -297,6 +297,7 @@ def own_scripts(build):
                ('check_style', [sys.executable, os.path.join(HERE, 'check_style.py')]),
                ('scripts_test', [sys.executable, os.path.join(HERE, 'scripts_test.py')]),
                ('planted_bugs_test', [sys.executable, os.path.join(HERE, 'planted_bugs_test.py')]),
+               ('metrics_test', [sys.executable, os.path.join(HERE, 'metrics_test.py')]),
                ('coverage_test', [sys.executable, os.path.join(HERE, 'coverage_test.py')]),
                ('db_bench_test', [sys.executable, os.path.join(HERE, 'db_bench_test.py'),
                                   os.path.join(build, 'db_bench')]),
