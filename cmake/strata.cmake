@@ -114,7 +114,7 @@ function(strata_check_list home)
     list(APPEND globs "${PROJECT_SOURCE_DIR}/${top}/*.cc")
   endforeach()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}" ${globs})
-  if(EXISTS "${home}/scripts/overlay_sources.py")
+  if(home AND EXISTS "${home}/scripts/overlay_sources.py")
     execute_process(COMMAND python3 "${home}/scripts/overlay_sources.py" --write
       RESULT_VARIABLE failed)
     if(failed)
