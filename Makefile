@@ -25,7 +25,7 @@ planted = $(foreach bug,$(BUGS),'$(bug)') $(if $(SAMPLE),--sample $(SAMPLE))
 .PHONY: help deps source patches check-patches release debug stock stock-debug lib db_bench \
   db_stress ldb sst_dump address_map_bench check check-style check-asan check-tsan coverage \
   check-upstream check-on-disk crash-test metamorphic planted-bugs fuzz find-clang style-tools demo \
-  install clean distclean format pristine sweep
+  install dist clean distclean format pristine sweep
 
 help:
 	@echo 'Strata: RocksDB with keys, values and deltas kept apart. Targets:'
@@ -73,6 +73,8 @@ help:
 	@echo '  stock           unpatched upstream with the same flags, in build/stock'
 	@echo '  stock-debug     the same in build/stock-debug, for tests that fail'
 	@echo '  install         install the library, ldb and sst_dump (PREFIX=/usr/local, DESTDIR=)'
+	@echo '  dist            the source tarballs in build/dist, complete and as a recipe, from a tree without'
+	@echo '                  changes that are not committed (DIRTY=1 takes them; docs/packaging.md)'
 	@echo
 	@echo '  source          make or refresh build/src: upstream, patches/ and our own files'
 	@echo '  patches         write the edits made in build/src back to patches/'
@@ -131,6 +133,11 @@ install: build/release/build.ninja
 	cmake -DCMAKE_INSTALL_PREFIX="$(abspath $(PREFIX))" build/release > build/release/configure.log
 	$(call ninja,release) rocksdb rocksdb-shared ldb sst_dump
 	DESTDIR="$(DESTDIR)" cmake --install build/release
+
+# It writes nothing into build/src and patches/, so an edit in build/src is found and refused.
+dist: deps
+	@$(PYTHON) scripts/overlay_sources.py --check
+	@$(PYTHON) scripts/dist.py $(if $(DIRTY),--dirty)
 
 # --- tests and the demonstration ---------------------------------------------
 

@@ -299,6 +299,7 @@ def own_scripts(build):
                ('planted_bugs_test', [sys.executable, os.path.join(HERE, 'planted_bugs_test.py')]),
                ('metrics_test', [sys.executable, os.path.join(HERE, 'metrics_test.py')]),
                ('coverage_test', [sys.executable, os.path.join(HERE, 'coverage_test.py')]),
+               ('dist_test', [sys.executable, os.path.join(HERE, 'dist_test.py')]),
                ('db_bench_test', [sys.executable, os.path.join(HERE, 'db_bench_test.py'),
                                   os.path.join(build, 'db_bench')]),
                ('bench_test', [sys.executable, '-m', 'unittest', 'discover',
