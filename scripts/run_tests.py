@@ -298,6 +298,7 @@ def own_scripts(build):
                ('scripts_test', [sys.executable, os.path.join(HERE, 'scripts_test.py')]),
                ('planted_bugs_test', [sys.executable, os.path.join(HERE, 'planted_bugs_test.py')]),
                ('metrics_test', [sys.executable, os.path.join(HERE, 'metrics_test.py')]),
+               ('contrib_test', [sys.executable, os.path.join(HERE, 'contrib_test.py')]),
                ('coverage_test', [sys.executable, os.path.join(HERE, 'coverage_test.py')]),
                ('dist_test', [sys.executable, os.path.join(HERE, 'dist_test.py')]),
                ('db_bench_test', [sys.executable, os.path.join(HERE, 'db_bench_test.py'),
