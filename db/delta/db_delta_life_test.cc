@@ -975,6 +975,29 @@ class DBDeltaRepairTest : public DBDeltaLifeTest {
         << s.ToString();
     EXPECT_TRUE(env_->FileExists(dbname_ + "/lost").IsNotFound());
   }
+
+  // Returns the name of an empty directory, without a file of an earlier run.
+  std::string CopyName() {
+    const std::string copy = dbname_ + "_copy";
+    EXPECT_OK(DestroyDir(env_, copy));
+    EXPECT_OK(env_->CreateDir(copy));
+    return copy;
+  }
+  // Copies the files of the open database, as a crash would leave them.
+  void CopyTo(const std::string& copy) {
+    std::vector<std::string> children;
+    ASSERT_OK(env_->GetChildren(dbname_, &children));
+    for (const std::string& child : children) {
+      uint64_t number = 0;
+      FileType type = kTempFile;
+      if (ParseFileName(child, &number, &type) && type != kDBLockFile &&
+          type != kInfoLogFile) {
+        std::string contents;
+        ASSERT_OK(ReadFileToString(env_, dbname_ + "/" + child, &contents));
+        ASSERT_OK(WriteStringToFile(env_, contents, copy + "/" + child));
+      }
+    }
+  }
 };
 
 TEST_F(DBDeltaRepairTest, RepairRebuildsTheStore) {
@@ -1153,19 +1176,20 @@ TEST_F(DBDeltaRepairTest, RepairAddsAnchorsAcrossTables) {
   const std::string end = key_of(100);
   HandMadeDeltas deltas = Deltas();
   std::set<std::string> without_anchor;
-  // The first operand of a key may be part of its value; the others are newer.
-  std::set<std::string> with_operands;
-  for (int i = 0; i < 4; ++i) {
+  // The operands of the first two files are part of values; the others are
+  // newer. Flushes have no sequence number in common.
+  for (int i = 0; i < 5; ++i) {
     std::vector<Operand> operands;
     const uint32_t step = 1 + rnd.Uniform(20);
     for (uint32_t k = rnd.Uniform(100); k < 300; k += step) {
       const std::string key = key_of(k);
       const std::string operand = std::to_string(i);
-      if (with_operands.insert(key).second && seqs.count(key) > 0 &&
-          rnd.OneIn(2)) {
-        operands.push_back({key, seqs[key], operand});
-        if (key >= end) {
-          without_anchor.insert(key);
+      if (i < 2) {
+        if (seqs.count(key) > 0 && (seqs[key] > last / 2) == (i == 1)) {
+          operands.push_back({key, seqs[key], operand});
+          if (key >= end) {
+            without_anchor.insert(key);
+          }
         }
         continue;
       }
@@ -1175,7 +1199,9 @@ TEST_F(DBDeltaRepairTest, RepairAddsAnchorsAcrossTables) {
         value += (value.empty() ? "" : ",") + operand;
       }
     }
-    deltas.Flush(operands);
+    if (!operands.empty()) {
+      deltas.Flush(operands);
+    }
   }
   deltas.FlushAnchors({}, {{begin, end, last + 9}});
   LoseManifest();
@@ -1702,6 +1728,69 @@ TEST_F(DBDeltaRepairTest, RepairFailsIfAWalCannotBeFlushed) {
   ReopenWithColumnFamilies({"default", "other"}, options_);
   EXPECT_EQ("base,1,2", Get("k"));
   EXPECT_EQ("v", Get("n"));
+}
+
+// A flush wrote its files, but not the MANIFEST, and was repeated. The files of
+// both are there when the MANIFEST is lost.
+TEST_F(DBDeltaRepairTest, RepairCountsOperandsOfARepeatedFlushOnce) {
+  // The entries that come before the flush is repeated.
+  enum class Later { kNothing, kOperands, kValue };
+  for (const Later later : {Later::kNothing, Later::kOperands, Later::kValue}) {
+    SCOPED_TRACE(static_cast<int>(later));
+    DestroyAndReopen(options_);
+    ASSERT_OK(Merge("a", "1"));
+    ASSERT_OK(Merge("k", "2"));
+    ASSERT_OK(Merge("k", "3"));
+    // The copy has the WAL. Its flush writes the file of the first attempt.
+    const std::string copy = CopyName();
+    CopyTo(copy);
+    {
+      std::unique_ptr<DB> db;
+      ASSERT_OK(DB::Open(options_, copy, &db));
+    }
+    const std::vector<std::string> names = FilesIn(copy, kDeltaFile);
+    ASSERT_EQ(1u, names.size());
+    std::string contents;
+    ASSERT_OK(ReadFileToString(env_, copy + "/" + names[0], &contents));
+    for (int i = 0; i < 50; ++i) {
+      Deltas().NewNumber();  // the repetition has larger numbers
+    }
+    std::string expected = "2,3";
+    if (later == Later::kOperands) {
+      ASSERT_OK(Merge("a", "4"));
+      ASSERT_OK(Merge("k", "5"));
+      expected = "2,3,5";
+    } else if (later == Later::kValue) {
+      ASSERT_OK(Put("k", "v"));
+      expected = "v";
+    }
+    const std::string expected_a = later == Later::kOperands ? "1,4" : "1";
+    ASSERT_OK(Flush());
+    ASSERT_EQ(expected, Get("k"));
+    LoseManifest();
+    ASSERT_EQ(1u, NamesIn(dbname_).size());
+    ASSERT_TRUE(env_->FileExists(dbname_ + "/" + names[0]).IsNotFound());
+    ASSERT_LT(names[0], *NamesIn(dbname_).begin());
+    ASSERT_OK(WriteStringToFile(env_, contents, dbname_ + "/" + names[0]));
+    RepairAndReopen();
+    EXPECT_EQ(1u, NamesIn(dbname_ + "/lost").count(names[0]));
+    ASSERT_OK(env_->DeleteFile(dbname_ + "/lost/" + names[0]));
+    for (const bool merged : {false, true}) {
+      if (merged) {
+        ASSERT_OK(ForceCompaction());
+      }
+      EXPECT_EQ(expected, Get("k"));
+      EXPECT_EQ(expected_a, Get("a"));
+      const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+      iter->Seek("k");
+      ASSERT_TRUE(iter->Valid());
+      EXPECT_EQ(expected, iter->value().ToString());
+      iter->SeekToFirst();
+      ASSERT_TRUE(iter->Valid());
+      EXPECT_EQ(expected_a, iter->value().ToString());
+    }
+    ASSERT_OK(DestroyDir(env_, copy));
+  }
 }
 
 TEST_F(DBDeltaRepairTest, RepairWorksWithoutDeltaFiles) {

@@ -313,6 +313,18 @@ Status DeltaFileBuilder::SetOperandsNumber(uint64_t number) {
   return status_;
 }
 
+Status DeltaFileBuilder::SetFlushSeqs(SequenceNumber first,
+                                      SequenceNumber last) {
+  if (!properties_.MayHaveFlushSeqs() || is_finished_ || first == 0 ||
+      first > last) {
+    return Fail(Status::InvalidArgument(
+        "Bad sequence numbers of a flush of operands", file_name_));
+  }
+  properties_.first_seq = first;
+  properties_.last_seq = last;
+  return status_;
+}
+
 uint64_t DeltaFileBuilder::FileSize() const {
   return table_ != nullptr ? table_->EstimatedFileSize() : file_size_;
 }

@@ -115,6 +115,11 @@ class DeltaFileBuilder {
   // REQUIRES: merged or sorted anchors; Finish() was not called.
   Status SetOperandsNumber(uint64_t number);
 
+  // Sets the first and the last sequence number of what the flush has read, see
+  // DeltaFileProperties.
+  // REQUIRES: flushed operands; Finish() was not called; 0 < first <= last.
+  Status SetFlushSeqs(SequenceNumber first, SequenceNumber last);
+
   // Returns true if nothing was added.
   bool IsEmpty() const { return num_entries_ + num_range_anchors_ == 0; }
   // Returns the bytes written so far, without the last block; once finished,

@@ -54,6 +54,9 @@ class Resolver {
       s = SelectMerged();
     }
     if (s.ok()) {
+      s = SelectFlushed();
+    }
+    if (s.ok()) {
       Assemble();
     }
     return s;
@@ -237,6 +240,63 @@ class Resolver {
     return Status::OK();
   }
 
+  // Returns true if the file is of a flush that was not merged.
+  bool IsRecent(const DeltaFileProbe& file) const {
+    // Files of flushes up to this epoch were merged.
+    const uint64_t last_merged = std::max(max_merged_, max_floor_);
+    return file.description.tier == Tier::kFlushed &&
+           file.description.last_epoch > last_merged;
+  }
+
+  // The sequence numbers of what a flush has read, as far as known.
+  static SequenceNumber FirstSeq(const DeltaFileProbe& file) {
+    const SequenceNumber smallest = file.description.smallest_seq;
+    return file.properties.last_seq == 0
+               ? smallest
+               : std::min(smallest, file.properties.first_seq);
+  }
+  static SequenceNumber LastSeq(const DeltaFileProbe& file) {
+    return std::max(file.description.largest_seq, file.properties.last_seq);
+  }
+
+  // Sets flushed_ to the recent files of operands, without those of flushes of
+  // which another one has read everything.
+  Status SelectFlushed() {
+    std::vector<const DeltaFileProbe*> files;
+    for (const DeltaFileProbe* file : files_) {
+      if (IsOperands(*file) && IsRecent(*file)) {
+        files.push_back(file);
+      }
+    }
+    // A flush comes before those that it contains. If two have read the same,
+    // the later one does: it is the one that may have been committed.
+    std::sort(files.begin(), files.end(),
+              [](const DeltaFileProbe* a, const DeltaFileProbe* b) {
+                if (FirstSeq(*a) != FirstSeq(*b)) {
+                  return FirstSeq(*a) < FirstSeq(*b);
+                }
+                if (LastSeq(*a) != LastSeq(*b)) {
+                  return LastSeq(*a) > LastSeq(*b);
+                }
+                return a->description.number > b->description.number;
+              });
+    const DeltaFileProbe* last = nullptr;
+    for (const DeltaFileProbe* file : files) {
+      if (last == nullptr || FirstSeq(*file) > LastSeq(*last)) {
+        flushed_.insert(file);
+        last = file;
+      } else if (LastSeq(*file) > LastSeq(*last)) {
+        const bool is_older =
+            file->description.number < last->description.number;
+        return Refuse(is_older ? *file : *last,
+                      "another file (" + (is_older ? *last : *file).Name() +
+                          ") is of a flush that has repeated a part of the "
+                          "flush that wrote this one, but not all");
+      }
+    }
+    return Status::OK();
+  }
+
   void Assemble() {
     std::set<const DeltaFileProbe*> jobs;
     bool has_operands = !merged_.empty();
@@ -244,21 +304,16 @@ class Resolver {
       jobs.insert(segment.job);
       has_operands |= segment.extent_bytes > 0;
     }
-    // Files of flushes up to this epoch were merged.
-    const uint64_t last_merged = std::max(max_merged_, max_floor_);
-    std::vector<const DeltaFileProbe*> old_anchors;
     for (const DeltaFileProbe* file : files_) {
-      const DeltaFileDescription& description = file->description;
-      const bool is_recent = description.tier == Tier::kFlushed &&
-                             description.last_epoch > last_merged;
       if (!IsOperands(*file)) {
-        (is_recent || jobs.count(file) > 0 ? lineage_->anchors
-                                           : lineage_->anchors_to_copy)
+        // Those of a flush that was repeated are true as well.
+        (IsRecent(*file) || jobs.count(file) > 0 ? lineage_->anchors
+                                                 : lineage_->anchors_to_copy)
             .push_back(file);
-      } else if (is_recent || jobs.count(file) > 0 ||
+      } else if (flushed_.count(file) > 0 || jobs.count(file) > 0 ||
                  std::find(merged_.begin(), merged_.end(), file) !=
                      merged_.end()) {
-        has_operands |= is_recent;
+        has_operands |= flushed_.count(file) > 0;
         lineage_->operands.push_back(file);
       } else {
         lineage_->superseded.push_back(file);
@@ -293,6 +348,7 @@ class Resolver {
   DeltaFileLiveness* const lineage_;
   std::vector<Segment> segments_;  // in the order of keys
   std::vector<const DeltaFileProbe*> merged_;
+  std::set<const DeltaFileProbe*> flushed_;
   uint64_t max_floor_ = 0;
   uint64_t max_merged_ = 0;
 };

@@ -43,6 +43,13 @@ namespace ROCKSDB_NAMESPACE {
 //     delta files get their names. If it ended in between, the operands are
 //     still in the older files, and need anchors with the sequence numbers of
 //     the values: see DeltaRepair.
+//  6. A flush records which sequence numbers its memtables have (see
+//     DeltaFileProperties::first_seq). Flushes of a column family have none in
+//     common, unless one of them repeats the other, whose edit was not
+//     committed: then the one that has read all that the other has read counts.
+//     Sequence numbers of operands alone would not tell, since a flush hides
+//     and combines operands. They are used for files without the record, of
+//     earlier versions and of repairs.
 // Floors that were raised without a job do not matter, as there was nothing for
 // these buckets.
 //

@@ -55,6 +55,23 @@ class DeltaFileLivenessTest : public testing::Test {
   void Flushed(uint64_t number, uint64_t epoch) {
     Add(number, Kind::kOperands, Tier::kFlushed, epoch);
   }
+  // smallest_seq, largest_seq: of the operands in the file.
+  DeltaFileProbe& FlushedSeqs(uint64_t number, SequenceNumber smallest_seq,
+                              SequenceNumber largest_seq) {
+    DeltaFileProbe& file =
+        Add(number, Kind::kOperands, Tier::kFlushed, number - 1);
+    file.description.smallest_seq = smallest_seq;
+    file.description.largest_seq = largest_seq;
+    return file;
+  }
+  // first_seq, last_seq: of what the flush has read.
+  void FlushedFrom(uint64_t number, SequenceNumber first_seq,
+                   SequenceNumber last_seq, SequenceNumber smallest_seq,
+                   SequenceNumber largest_seq) {
+    DeltaFileProbe& file = FlushedSeqs(number, smallest_seq, largest_seq);
+    file.properties.first_seq = first_seq;
+    file.properties.last_seq = last_seq;
+  }
   void Merged(uint64_t number, uint64_t first_epoch, uint64_t last_epoch) {
     Add(number, Kind::kOperands, Tier::kMerged, first_epoch, last_epoch);
   }
@@ -173,6 +190,71 @@ TEST_F(DeltaFileLivenessTest, FlushedFilesAreLive) {
   Expect({11, 21});
   EXPECT_EQ((Numbers{22}), NumbersOf(lineage_.anchors));
   EXPECT_TRUE(lineage_.anchors_to_copy.empty());
+}
+
+// The edit of a flush was not committed, and another flush has written the same
+// memtables, alone or with later ones.
+TEST_F(DeltaFileLivenessTest, RepeatedFlushCountsOnce) {
+  FlushedSeqs(11, 1, 9);
+  FlushedSeqs(21, 10, 30);  // not committed
+  Add(22, Kind::kAnchors, Tier::kFlushed, 20);
+  FlushedSeqs(31, 10, 40);
+  Add(32, Kind::kAnchors, Tier::kFlushed, 30);
+  FlushedSeqs(41, 41, 41);
+  Expect({11, 31, 41});
+  EXPECT_EQ((Numbers{21}), NumbersOf(lineage_.superseded));
+  // Anchors of both are true.
+  EXPECT_EQ((Numbers{22, 32}), NumbersOf(lineage_.anchors));
+
+  // After the loss of the end of a WAL, the earlier flush has more.
+  files_.clear();
+  FlushedSeqs(11, 10, 40);
+  FlushedSeqs(21, 10, 20);
+  FlushedSeqs(31, 21, 30);
+  Expect({11});
+  EXPECT_EQ((Numbers{21, 31}), NumbersOf(lineage_.superseded));
+
+  // If both have the same, the later one is it that may have been committed.
+  files_.clear();
+  FlushedSeqs(11, 10, 10);
+  FlushedSeqs(21, 10, 10);
+  Expect({21});
+  // A flush is repeated more than once.
+  FlushedSeqs(31, 10, 12);
+  FlushedSeqs(41, 10, 12);
+  Expect({41});
+}
+
+// What a flush has read decides: operands are hidden by later values, and
+// combined with later operands, so those of the two files may be apart.
+TEST_F(DeltaFileLivenessTest, FlushThatHasReadMoreReplacesTheOther) {
+  FlushedFrom(11, 10, 20, 12, 20);
+  FlushedFrom(21, 10, 40, 35, 40);
+  FlushedFrom(31, 41, 50, 45, 45);
+  Expect({21, 31});
+  // The operands of the later flush are among those of the earlier one.
+  files_.clear();
+  FlushedFrom(11, 10, 20, 10, 20);
+  FlushedFrom(21, 10, 40, 15, 15);
+  Expect({21});
+  // The earlier file is of a version without the record.
+  files_.clear();
+  FlushedSeqs(11, 12, 20);
+  FlushedFrom(21, 10, 40, 35, 40);
+  Expect({21});
+}
+
+TEST_F(DeltaFileLivenessTest, FlushThatIsRepeatedInPartIsRefused) {
+  FlushedSeqs(11, 10, 20);
+  FlushedSeqs(21, 20, 30);
+  ExpectRefused(11);
+  files_.clear();
+  FlushedSeqs(11, 20, 30);
+  FlushedSeqs(21, 10, 20);
+  ExpectRefused(11);
+  // Files that were merged are not compared.
+  Merged(30, 10, 20);
+  Expect({30});
 }
 
 TEST_F(DeltaFileLivenessTest, MergedFileReplacesFlushedFilesUpToItsLastEpoch) {

@@ -95,6 +95,11 @@ class Collector : public InternalTblPropColl {
     std::string encoded;
     properties_->EncodeTo(&encoded);
     (*properties)[DeltaFileProperties::kPropertyName] = std::move(encoded);
+    if (properties_->last_seq != 0) {
+      std::string flush;
+      properties_->EncodeFlushTo(&flush);
+      (*properties)[DeltaFileProperties::kFlushPropertyName] = std::move(flush);
+    }
     return Status::OK();
   }
 
@@ -111,6 +116,8 @@ class Collector : public InternalTblPropColl {
 }  // namespace
 
 const std::string DeltaFileProperties::kPropertyName = "strata.delta";
+const std::string DeltaFileProperties::kFlushPropertyName =
+    "strata.delta.flush";
 
 void DeltaFileProperties::EncodeTo(std::string* dst) const {
   PutVarint32(dst, kVersion);
@@ -138,6 +145,8 @@ Status DeltaFileProperties::DecodeFrom(Slice input) {
   buckets.clear();
   end.reset();
   operands_number = 0;
+  first_seq = 0;
+  last_seq = 0;
   uint32_t version = 0;
   if (!GetVarint32(&input, &version)) {
     return CorruptProperty("no version");
@@ -189,13 +198,42 @@ Status DeltaFileProperties::DecodeFrom(Slice input) {
   return input.empty() ? Status::OK() : CorruptProperty("bytes are left");
 }
 
+void DeltaFileProperties::EncodeFlushTo(std::string* dst) const {
+  PutVarint64(dst, first_seq);
+  PutVarint64(dst, last_seq);
+}
+
+Status DeltaFileProperties::DecodeFlushFrom(Slice input) {
+  const char* damage = nullptr;
+  if (!MayHaveFlushSeqs()) {
+    damage = "not a file of flushed operands";
+  } else if (!GetVarint64(&input, &first_seq) ||
+             !GetVarint64(&input, &last_seq)) {
+    damage = "too short";
+  } else if (first_seq == 0 || first_seq > last_seq) {
+    damage = "bad sequence numbers";
+  } else if (!input.empty()) {
+    damage = "bytes are left";
+  }
+  return damage == nullptr
+             ? Status::OK()
+             : Status::Corruption("Table property strata.delta.flush", damage);
+}
+
 Status DeltaFileProperties::Read(const TableProperties& table_properties,
                                  DeltaFileProperties* properties) {
   const UserCollectedProperties& all =
       table_properties.user_collected_properties;
   const auto it = all.find(kPropertyName);
-  return it == all.end() ? CorruptProperty("missing")
-                         : properties->DecodeFrom(it->second);
+  if (it == all.end()) {
+    return CorruptProperty("missing");
+  }
+  Status s = properties->DecodeFrom(it->second);
+  const auto flush = all.find(kFlushPropertyName);
+  if (s.ok() && flush != all.end()) {
+    s = properties->DecodeFlushFrom(flush->second);
+  }
+  return s;
 }
 
 std::string DeltaFileProperties::ToString() const {
@@ -213,6 +251,10 @@ std::string DeltaFileProperties::ToString() const {
   }
   result += ", epochs " + std::to_string(first_epoch) + " to " +
             std::to_string(last_epoch);
+  if (last_seq != 0) {
+    result += ", flush of " + std::to_string(first_seq) + " to " +
+              std::to_string(last_seq);
+  }
   return result;
 }
 

@@ -13,13 +13,15 @@
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 #include "rocksdb/table_properties.h"
+#include "rocksdb/types.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 // The table property `strata.delta` of a delta file: see docs/formats.md. It
 // has the data that is in the MANIFEST and not in the entries, so that a reader
 // can tell whether the file is the one that the MANIFEST names, and a repair
-// can rebuild the record in the MANIFEST.
+// can rebuild the record in the MANIFEST. The property `strata.delta.flush`,
+// which only flushed operands have, is for repairs alone.
 //
 // Not thread-safe.
 struct DeltaFileProperties {
@@ -35,6 +37,7 @@ struct DeltaFileProperties {
   };
 
   static const std::string kPropertyName;
+  static const std::string kFlushPropertyName;
 
   DeltaFileDescription::Kind kind = DeltaFileDescription::Kind::kOperands;
   DeltaFileDescription::Tier tier = DeltaFileDescription::Tier::kFlushed;
@@ -49,14 +52,26 @@ struct DeltaFileProperties {
   // For merged and sorted anchors: number of the file of operands that the same
   // job has written before; 0: it left no operands.
   uint64_t operands_number = 0;
+  // For flushed operands: the first and the last sequence number of all entries
+  // that the flush has read, of which the operands in the file may be a part.
+  // Two flushes of a column family have no sequence number in common, unless
+  // one of them repeats the other. Both are 0 if they are not known.
+  SequenceNumber first_seq = 0;
+  SequenceNumber last_seq = 0;
 
+  // Encodes `strata.delta`: all but first_seq and last_seq.
   void EncodeTo(std::string* dst) const;
   // Decodes the property into this object. On failure the contents are
   // undefined: Corruption, or NotSupported if a newer Strata has written the
   // property.
   Status DecodeFrom(Slice input);
+  // The same for `strata.delta.flush`: first_seq and last_seq.
+  // REQUIRES: DecodeFrom() was successful.
+  void EncodeFlushTo(std::string* dst) const;
+  Status DecodeFlushFrom(Slice input);
 
-  // Decodes the property of a table. Returns Corruption if the table has none.
+  // Decodes the properties of a table. Returns Corruption if the table has no
+  // `strata.delta`.
   static Status Read(const TableProperties& table_properties,
                      DeltaFileProperties* properties);
 
@@ -66,6 +81,13 @@ struct DeltaFileProperties {
            tier != DeltaFileDescription::Tier::kFlushed;
   }
 
+  // Returns true if files of this kind and tier may have first_seq and
+  // last_seq.
+  bool MayHaveFlushSeqs() const {
+    return kind == DeltaFileDescription::Kind::kOperands &&
+           tier == DeltaFileDescription::Tier::kFlushed;
+  }
+
   // For messages and sst_dump.
   std::string ToString() const;
 
@@ -73,12 +95,13 @@ struct DeltaFileProperties {
     return kind == other.kind && tier == other.tier &&
            first_epoch == other.first_epoch && last_epoch == other.last_epoch &&
            buckets == other.buckets && end == other.end &&
-           operands_number == other.operands_number;
+           operands_number == other.operands_number &&
+           first_seq == other.first_seq && last_seq == other.last_seq;
   }
 };
 
-// Makes the table builder of one delta file write the property, with the values
-// that it has when the table is finished.
+// Makes the table builder of one delta file write the properties, with the
+// values that they have when the table is finished.
 //
 // The factory may be destroyed once the table builder is made.
 //

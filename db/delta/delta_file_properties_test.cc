@@ -160,6 +160,44 @@ TEST_F(DeltaFilePropertiesTest, MalformedPropertiesAreRefused) {
   ASSERT_TRUE(Decode(encoded).IsCorruption());
 }
 
+// docs/formats.md has the same bytes.
+TEST_F(DeltaFilePropertiesTest, FlushedOperandsSayWhatTheFlushHasRead) {
+  DeltaFileProperties properties;
+  properties.first_epoch = 12;
+  properties.last_epoch = 12;
+  properties.first_seq = 5;
+  properties.last_seq = 300;
+  std::string encoded;
+  properties.EncodeFlushTo(&encoded);
+  ASSERT_EQ("05AC02", Slice(encoded).ToString(/*hex=*/true));
+  ASSERT_EQ("operands, flushed, epochs 12 to 12, flush of 5 to 300",
+            properties.ToString());
+  TableProperties table_properties;
+  UserCollectedProperties& all = table_properties.user_collected_properties;
+  const auto read = [&](const std::string& flush, DeltaFileProperties* result) {
+    all[DeltaFileProperties::kFlushPropertyName] = flush;
+    return DeltaFileProperties::Read(table_properties, result);
+  };
+  all[DeltaFileProperties::kPropertyName] = Encode(properties);
+  DeltaFileProperties decoded = properties;
+  // Files of earlier versions do not have it.
+  ASSERT_OK(DeltaFileProperties::Read(table_properties, &decoded));
+  ASSERT_EQ(0, decoded.first_seq);
+  ASSERT_EQ(0, decoded.last_seq);
+  ASSERT_OK(read(encoded, &decoded));
+  ASSERT_TRUE(properties == decoded);
+  for (const std::string& bad :
+       {encoded.substr(0, 2), encoded + '\0', std::string(), std::string(1, 5),
+        std::string("\0\x05", 2), std::string("\x06\x05")}) {
+    ASSERT_TRUE(read(bad, &decoded).IsCorruption())
+        << Slice(bad).ToString(/*hex=*/true);
+  }
+  for (const DeltaFileProperties& other : {Merged(), MergedAnchors()}) {
+    all[DeltaFileProperties::kPropertyName] = Encode(other);
+    ASSERT_TRUE(read(encoded, &decoded).IsCorruption());
+  }
+}
+
 TEST_F(DeltaFilePropertiesTest, DamagedPropertiesAreDecodedOrRefused) {
   Random rnd(301);
   for (int i = 0; i < 100000; ++i) {

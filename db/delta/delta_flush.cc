@@ -12,6 +12,7 @@
 #include "db/compaction/compaction_iteration_stats.h"
 #include "db/delta/delta_output_check.h"
 #include "db/delta/delta_version.h"
+#include "db/memtable.h"
 #include "db/version_edit.h"
 #include "db/version_set.h"
 #include "logging/event_logger.h"
@@ -22,26 +23,33 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-std::unique_ptr<DeltaFlush> DeltaFlush::Begin(ColumnFamilyData* cfd,
-                                              const Version& base,
-                                              const FileDescriptor& sst_file,
-                                              bool any_order,
-                                              VersionSet* versions) {
+std::unique_ptr<DeltaFlush> DeltaFlush::Begin(
+    ColumnFamilyData* cfd, const Version& base, const FileDescriptor& sst_file,
+    const MemTables& memtables, bool any_order, VersionSet* versions) {
   if (cfd->delta_store() == nullptr || any_order) {
     return nullptr;
   }
-  return New(cfd, base, sst_file, versions, Job());
+  Job job;
+  for (ReadOnlyMemTable* memtable : memtables) {
+    const SequenceNumber first = memtable->GetFirstSequenceNumber();
+    // An empty memtable has none.
+    if (first != 0 && (job.first_seq == 0 || first < job.first_seq)) {
+      job.first_seq = first;
+    }
+  }
+  return New(cfd, base, sst_file, versions, std::move(job));
 }
 
 std::unique_ptr<DeltaFlush> DeltaFlush::BeginRecovery(
     ColumnFamilyData* cfd, const Version& base, const FileDescriptor& sst_file,
-    bool any_order, VersionSet* versions,
+    SequenceNumber first_seq, bool any_order, VersionSet* versions,
     const std::vector<std::unique_ptr<DeltaFlush>>& earlier) {
   if (cfd->delta_store() == nullptr || any_order) {
     return nullptr;
   }
   Job job;
   job.keeps_readers = true;
+  job.first_seq = first_seq;
   for (const auto& flush : earlier) {
     if (flush->store() != cfd->delta_store()) {
       continue;
@@ -94,6 +102,7 @@ Status DeltaFlush::Add(const ParsedInternalKey& key, const Slice& internal_key,
                        const Slice& value, bool* taken) {
   assert(membership_ != nullptr);
   const bool is_operand = key.type == kTypeMerge;
+  NoteSeq(key.sequence);
   Status s;
   if (!has_key_ || key.user_key != Slice(key_)) {
     s = FinishKey();
@@ -173,6 +182,7 @@ Status DeltaFlush::FinishKey() {
 
 Status DeltaFlush::AddRange(const RangeTombstone& range) {
   assert(membership_ != nullptr);
+  NoteSeq(range.seq_);
   Status s = FinishKey();
   if (s.ok() && MayHideOperands(range)) {
     DeltaFileBuilder* builder = nullptr;
@@ -182,6 +192,11 @@ Status DeltaFlush::AddRange(const RangeTombstone& range) {
     }
   }
   return s;
+}
+
+void DeltaFlush::NoteSeq(SequenceNumber seq) {
+  smallest_seq_ = std::min(smallest_seq_, seq);
+  largest_seq_ = std::max(largest_seq_, seq);
 }
 
 bool DeltaFlush::MayHideOperands(const RangeTombstone& range) const {
@@ -250,7 +265,14 @@ Status DeltaFlush::FinishFile(File* file) {
     return Status::OK();
   }
   DeltaFileDescription description;
-  Status s = file->builder->Finish(&description);
+  Status s;
+  const SequenceNumber first_seq = std::min(job_.first_seq, smallest_seq_);
+  if (file->kind == Kind::kOperands && first_seq != 0) {
+    s = file->builder->SetFlushSeqs(first_seq, largest_seq_);
+  }
+  if (s.ok()) {
+    s = file->builder->Finish(&description);
+  }
   std::shared_ptr<DeltaFileReader> reader;
   if (s.ok()) {
     TEST_SYNC_POINT("DeltaFlush::FinishFile:Verify");

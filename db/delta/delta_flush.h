@@ -24,11 +24,13 @@
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 #include "rocksdb/types.h"
+#include "util/autovector.h"
 
 namespace ROCKSDB_NAMESPACE {
 
 class ColumnFamilyData;
 class EventLogger;
+class ReadOnlyMemTable;
 class Version;
 class VersionEdit;
 class VersionSet;
@@ -83,6 +85,9 @@ class DeltaFlush {
     bool old_keys_only = false;
     // The number of the SST file that the flush writes, or would write.
     uint64_t epoch = 0;
+    // The first sequence number in the memtables; 0: unknown, or not all that
+    // is in them is written. For DeltaFileProperties::first_seq.
+    SequenceNumber first_seq = 0;
     uint32_t path_id = 0;
     // Allocates a file number of the DB. Must not require the DB mutex.
     std::function<uint64_t()> new_file_number;
@@ -101,23 +106,29 @@ class DeltaFlush {
     bool verify_contents = false;
   };
 
+  using MemTables = autovector<ReadOnlyMemTable*>;
+
   // Begins a flush. Returns nullptr if operands stay in the LSM-tree: the
   // column family does not separate deltas and has no delta files, or
   // visibility does not follow sequence numbers (any_order, as in
   // FlushMapping).
   // base: the current Version.
   // sst_file: the SST file of the flush.
+  // memtables: all that the flush writes.
   // REQUIRES: DB mutex held; base outlives Publish() and Abandon().
   static std::unique_ptr<DeltaFlush> Begin(ColumnFamilyData* cfd,
                                            const Version& base,
                                            const FileDescriptor& sst_file,
+                                           const MemTables& memtables,
                                            bool any_order,
                                            VersionSet* versions);
   // Begins a flush of a recovery, see Begin().
+  // first_seq: see Job.
   // earlier: the earlier flushes of the recovery, of any column family.
   static std::unique_ptr<DeltaFlush> BeginRecovery(
       ColumnFamilyData* cfd, const Version& base,
-      const FileDescriptor& sst_file, bool any_order, VersionSet* versions,
+      const FileDescriptor& sst_file, SequenceNumber first_seq, bool any_order,
+      VersionSet* versions,
       const std::vector<std::unique_ptr<DeltaFlush>>& earlier);
 
   // REQUIRES: DB mutex held
@@ -154,7 +165,8 @@ class DeltaFlush {
   // REQUIRES: DB mutex not held
   Status Publish();
   // Deletes the files.
-  // REQUIRES: the files are not in an edit; DB mutex not held
+  // REQUIRES: no edit that names the files has been, or may have been,
+  // committed; DB mutex not held
   void Abandon();
 
   // Adds the files to the edit.
@@ -205,6 +217,7 @@ class DeltaFlush {
   // Writes the anchors of key_, of which all entries were added.
   Status FinishKey();
   bool MayHideOperands(const RangeTombstone& range) const;
+  void NoteSeq(SequenceNumber seq);
   Status FinishFile(File* file);
   void LogFile(const DeltaFileDescription& description) const;
 
@@ -230,6 +243,9 @@ class DeltaFlush {
   bool has_operands_ = false;
   SequenceNumber oldest_operand_ = kMaxSequenceNumber;
   uint64_t operand_bytes_ = 0;
+  // Sequence numbers of all entries.
+  SequenceNumber smallest_seq_ = kMaxSequenceNumber;
+  SequenceNumber largest_seq_ = 0;
 
   std::vector<DeltaFileDescription> files_;
   std::vector<std::shared_ptr<DeltaFileReader>> readers_;

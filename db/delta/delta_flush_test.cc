@@ -67,6 +67,7 @@ class DeltaFlushTest : public delta_test::DeltaFileTestBase {
     job.keeps_readers = keeps_readers_;
     job.old_keys_only = old_keys_only_;
     job.epoch = kEpoch;
+    job.first_seq = first_seq_;
     job.new_file_number = [this] { return ++last_number_; };
     return std::make_unique<DeltaFlush>(std::move(job));
   }
@@ -163,6 +164,7 @@ class DeltaFlushTest : public delta_test::DeltaFileTestBase {
   bool verify_contents_ = false;
   bool keeps_readers_ = false;
   bool old_keys_only_ = false;
+  SequenceNumber first_seq_ = 0;
 };
 
 TEST_F(DeltaFlushTest, FlushWithoutOperandsWritesNoFile) {
@@ -206,6 +208,27 @@ TEST_F(DeltaFlushTest, OperandsGoToADeltaFile) {
   EXPECT_EQ(3, Ticker(DELTA_OPERANDS_FLUSHED));
   EXPECT_EQ(0, Ticker(DELTA_ANCHORS_FLUSHED));
   EXPECT_EQ(file.size, Ticker(DELTA_FLUSH_BYTES));
+}
+
+// The file says which sequence numbers the flush has read, also those of
+// entries that are combined or hidden, or that are in the SST file.
+TEST_F(DeltaFlushTest, FileOfOperandsRecordsWhatTheFlushHasRead) {
+  const auto expect = [&](SequenceNumber first, SequenceNumber last) {
+    const auto flush = NewFlush();
+    ASSERT_OK(Feed({{"a", 5, kTypeMerge, "x"}, {"b", 7, kTypeValue, "v"}},
+                   {RangeTombstone("c", "e", 9)}, flush.get()));
+    ASSERT_EQ(1u, flush->files().size());
+    const auto reader = MustOpen(flush->files().front());
+    DeltaFileProperties properties;
+    ASSERT_OK(
+        DeltaFileProperties::Read(*reader->GetTableProperties(), &properties));
+    EXPECT_EQ(first, properties.first_seq);
+    EXPECT_EQ(last, properties.last_seq);
+  };
+  first_seq_ = 3;
+  expect(3, 9);
+  first_seq_ = 0;
+  expect(0, 0);
 }
 
 TEST_F(DeltaFlushTest, BaseOverOperandsOfTheSameFlushHasAnAnchor) {

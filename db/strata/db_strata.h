@@ -307,8 +307,10 @@ class DBStrata {
   // Begins the delta files of a memtable that is flushed while the DB is
   // opened. The result lives until the edits of all of them are committed, or
   // the DB is closed. Held.
+  // first_seq: the first sequence number in the memtable.
   DeltaFlush* BeginRecoveryDeltas(ColumnFamilyData* cfd,
-                                  const FileDescriptor& sst_file);
+                                  const FileDescriptor& sst_file,
+                                  SequenceNumber first_seq);
   // Makes its files durable and puts them into the edit. Held.
   Status AddRecoveryDeltas(ColumnFamilyData* cfd, const DeltaFlush& flush,
                            const FileDescriptor& sst_file, VersionEdit* edit,

@@ -70,12 +70,14 @@ void DBStrata::CloseDeltaFlush(const FlushJob& job) {
 }
 
 DeltaFlush* DBStrata::BeginRecoveryDeltas(ColumnFamilyData* cfd,
-                                          const FileDescriptor& sst_file) {
+                                          const FileDescriptor& sst_file,
+                                          SequenceNumber first_seq) {
   db_->mutex_.AssertHeld();
   // No edit is applied before the last of these flushes: the Version stays.
-  auto flush = DeltaFlush::BeginRecovery(
-      cfd, *cfd->current(), sst_file, /*any_order=*/db_->seq_per_batch_,
-      db_->versions_.get(), recovery_delta_flushes_);
+  auto flush =
+      DeltaFlush::BeginRecovery(cfd, *cfd->current(), sst_file, first_seq,
+                                /*any_order=*/db_->seq_per_batch_,
+                                db_->versions_.get(), recovery_delta_flushes_);
   if (flush == nullptr) {
     return nullptr;
   }
