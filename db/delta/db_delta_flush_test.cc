@@ -630,6 +630,45 @@ TEST_F(DBDeltaFlushTest, FilesOfAFailedManifestWriteAreDeletedLater) {
   last_options_.env = env_;
 }
 
+// The delta files of a flush that is rolled back before its edit is written do
+// not wait for a full scan, which spares them while an earlier job runs.
+TEST_F(DBDeltaFlushTest, FilesOfARolledBackFlushAreDeletedAtOnce) {
+  for (const bool atomic : {false, true}) {
+    SCOPED_TRACE(atomic);
+    Options options = DeltaOptions();
+    options.atomic_flush = atomic;
+    options.max_bgerror_resume_count = 0;
+    DestroyAndReopen(options);
+    CreateAndReopenWithCF({"one"}, options);
+    ASSERT_OK(Merge(0, "a", "1"));
+    ASSERT_OK(Merge(1, "a", "2"));
+    // Of an atomic flush the second job fails, which is that of the first
+    // family. The files of both are complete.
+    size_t num_complete = 0;
+    int calls = 0;
+    EnableCallBack("FlushJob::Run:PostBuildTable", [&](void* arg) {
+      if (++calls == (atomic ? 2 : 1)) {
+        num_complete = FilesOnDisk(kDeltaFile).size();
+        *static_cast<Status*>(arg) = RetryableError();
+      }
+    });
+    ASSERT_OK(db_->DisableFileDeletions());  // no scan
+    ASSERT_NOK(atomic ? Flush({0, 1}) : Flush(0));
+    DisableCallBacks();
+    EXPECT_EQ(atomic ? 2u : 1u, num_complete);
+    EXPECT_TRUE(FilesOnDisk(kDeltaFile).empty());
+    ASSERT_OK(db_->EnableFileDeletions());
+    ASSERT_OK(dbfull()->Resume());
+    ASSERT_OK(Flush({0, 1}));
+    EXPECT_EQ(2u, FilesOnDisk(kDeltaFile).size());
+    EXPECT_EQ("1", Get(0, "a"));
+    EXPECT_EQ("2", Get(1, "a"));
+    ReopenWithColumnFamilies({"default", "one"}, options);
+    EXPECT_EQ("1", Get(0, "a"));
+    EXPECT_EQ("2", Get(1, "a"));
+  }
+}
+
 TEST_F(DBDeltaFlushTest, AtomicFlushWritesAllFamiliesOrNone) {
   Options options = DeltaOptions();
   options.atomic_flush = true;

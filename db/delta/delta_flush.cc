@@ -319,6 +319,15 @@ void DeltaFlush::Abandon() {
   }
 }
 
+void DeltaFlush::AbandonForRepetition(InstrumentedMutex* mutex) {
+  mutex->AssertHeld();
+  if (HasFiles()) {
+    mutex->Unlock();
+    Abandon();
+    mutex->Lock();
+  }
+}
+
 void DeltaFlush::AddTo(VersionEdit* edit) const {
   assert(membership_ == nullptr);
   if (!files_.empty()) {

@@ -17,6 +17,7 @@
 #include "db/delta/delta_key_filter.h"
 #include "db/delta/delta_store.h"
 #include "db/output_validator.h"
+#include "monitoring/instrumented_mutex.h"
 #include "rocksdb/env.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/options.h"
@@ -45,7 +46,7 @@ struct FileDescriptor;
 //
 //   Begin() -> Start() -> Add()... -> AddRange()... -> Publish() ->
 //   AddTo(edit) -> the edit -> Close()
-//   After a failure before the edit: Abandon() -> Close()
+//   After a failure before the edit is written: Abandon() -> Close()
 //
 // docs/architecture.md, section 11, describes these steps for all jobs.
 //
@@ -168,6 +169,12 @@ class DeltaFlush {
   // REQUIRES: no edit that names the files has been, or may have been,
   // committed; DB mutex not held
   void Abandon();
+  // The same for complete files of a flush that is going to be repeated. They
+  // would stay until the next full scan, and a repair would have to tell them
+  // from those of the repetition.
+  // REQUIRES: like Abandon(), but `mutex`, that of the DB, is held. It is
+  // released and acquired again.
+  void AbandonForRepetition(InstrumentedMutex* mutex);
 
   // Adds the files to the edit.
   // REQUIRES: called once; Publish() was successful, or no entry was added.

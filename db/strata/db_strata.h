@@ -304,6 +304,10 @@ class DBStrata {
   // Closes the flush's delta files after its commit and before its listeners
   // are called, so that jobs that wait for it can go on. Held.
   void CloseDeltaFlush(const FlushJob& job);
+  // Deletes the delta files of an atomic flush whose memtables are going to be
+  // rolled back before an edit is written. All of them are in progress still:
+  // held, but may release the mutex.
+  void AbandonDeltaFlushes(const std::vector<std::unique_ptr<FlushJob>>& jobs);
   // Begins the delta files of a memtable that is flushed while the DB is
   // opened. The result lives until the edits of all of them are committed, or
   // the DB is closed. Held.

@@ -6,6 +6,7 @@
 #include <cinttypes>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "db/column_family.h"
 #include "db/delta/delta_flush.h"
@@ -66,6 +67,15 @@ void DBStrata::CloseDeltaFlush(const FlushJob& job) {
   if (job.delta_flush() != nullptr) {
     job.delta_flush()->Close();
     db_->bg_cv_.SignalAll();
+  }
+}
+
+void DBStrata::AbandonDeltaFlushes(
+    const std::vector<std::unique_ptr<FlushJob>>& jobs) {
+  for (const auto& job : jobs) {
+    if (job->delta_flush() != nullptr) {
+      job->delta_flush()->AbandonForRepetition(&db_->mutex_);
+    }
   }
 }
 
