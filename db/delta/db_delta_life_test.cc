@@ -615,6 +615,29 @@ TEST_F(DBDeltaLifeTest, ObsoleteFilesStayWhileTheyAreUsed) {
   EXPECT_EQ((Values{{20, "12"}}), deltas.Read("a"));
 }
 
+// The edit of a deletion of files was certainly not written, so its anchors are
+// deleted without a scan.
+TEST_F(DBDeltaLifeTest, AnchorsOfADeletionInADroppedFamilyAreDeleted) {
+  CreateAndReopenWithCF({"other"}, options_);
+  ASSERT_OK(Put(1, "k", "base"));
+  ASSERT_OK(Flush(1));
+  MoveFilesToLevel(3, 1);
+  ASSERT_OK(Merge(1, "k", "1"));
+  ASSERT_OK(Flush(1));
+  ASSERT_OK(db_->DisableFileDeletions());
+  const std::set<std::string> before = NamesIn(dbname_);
+  EnableCallBack("DeltaFileDeletion::Publish:Synced", [&](void*) {
+    EXPECT_EQ(before.size() + 1, NamesIn(dbname_).size());
+    ASSERT_OK(db_->DropColumnFamily(handles_[1]));
+  });
+  RangeOpt all;
+  const Status s = DeleteFilesInRanges(db_.get(), handles_[1], &all, 1);
+  DisableCallBacks();
+  EXPECT_TRUE(s.IsColumnFamilyDropped()) << s.ToString();
+  EXPECT_EQ(before, NamesIn(dbname_));
+  ASSERT_OK(db_->EnableFileDeletions());
+}
+
 TEST_F(DBDeltaLifeTest, SstFileManagerTracksDeltaFiles) {
   std::shared_ptr<SstFileManager> manager(NewSstFileManager(env_));
   options_.sst_file_manager = manager;
@@ -1791,6 +1814,50 @@ TEST_F(DBDeltaRepairTest, RepairCountsOperandsOfARepeatedFlushOnce) {
     }
     ASSERT_OK(DestroyDir(env_, copy));
   }
+}
+
+// The anchors of DeleteFilesInRanges() are there before the MANIFEST says that
+// the values are deleted. A repair cannot tell, and does not take them.
+TEST_F(DBDeltaRepairTest, RepairRefusesAnchorsOfADeletionOfFiles) {
+  ASSERT_OK(Put("k", "base"));
+  ASSERT_OK(Flush());
+  MoveFilesToLevel(3);
+  ASSERT_OK(Merge("k", "1"));
+  ASSERT_OK(Merge("k", "2"));
+  ASSERT_OK(Flush());
+  const std::string copy = CopyName();
+  EnableCallBack("DeltaFileDeletion::Publish:Synced",
+                 [&](void*) { CopyTo(copy); });
+  RangeOpt all;
+  ASSERT_OK(
+      DeleteFilesInRanges(db_.get(), db_->DefaultColumnFamily(), &all, 1));
+  DisableCallBacks();
+  EXPECT_EQ("NOT_FOUND", Get("k"));
+  DeltaFileDescription anchors;
+  for (const DeltaFileDescription& file : Files()) {
+    if (file.kind == Kind::kAnchors) {
+      anchors = file;
+    }
+  }
+  ASSERT_NE(0u, anchors.number);
+  LoseManifest();
+  ExpectRefused(anchors);
+
+  // In the copy the deletion has not happened.
+  delta_test::DeleteManifests(env_, copy);
+  const Status s = RepairDB(copy, options_);
+  const std::string name = DeltaFileName(copy, anchors.number);
+  EXPECT_NE(std::string::npos, s.ToString().find(name)) << s.ToString();
+  ASSERT_OK(env_->DeleteFile(name));
+  ASSERT_OK(RepairDB(copy, options_));
+  {
+    std::unique_ptr<DB> db;
+    ASSERT_OK(DB::Open(options_, copy, &db));
+    std::string value;
+    ASSERT_OK(db->Get(ReadOptions(), "k", &value));
+    EXPECT_EQ("base,1,2", value);
+  }
+  ASSERT_OK(DestroyDir(env_, copy));
 }
 
 TEST_F(DBDeltaRepairTest, RepairWorksWithoutDeltaFiles) {

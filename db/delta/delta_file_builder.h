@@ -61,7 +61,8 @@ class DeltaFileBuilder {
     // For merged and sorted anchors: DeltaFileProperties::operands_number.
     uint64_t operands_number = 0;
     // Only for flushed anchors, whose sequence numbers are then all 0:
-    // AssignGlobalSeq() assigns one number to all of them.
+    // AssignGlobalSeq() assigns one number to all of them. For anchors that
+    // are true only if the MANIFEST has them: a repair does not take them.
     bool has_global_seq = false;
 
     // Id of the DB, for the unique id of the file.

@@ -175,13 +175,13 @@ void DeltaFileDeletion::Close() {
 Status DeltaFileDeletion::AddAnchors(DeltaFileBuilder* builder) const {
   Status s;
   for (const std::string& key : cover_.keys) {
-    s = builder->AddAnchor(key, seq_);
+    s = builder->AddAnchor(key, /*seq=*/0);
     if (!s.ok()) {
       return s;
     }
   }
   for (const auto& [start, end] : cover_.ranges) {
-    s = builder->AddRangeAnchor(start, end, seq_);
+    s = builder->AddRangeAnchor(start, end, /*seq=*/0);
     if (!s.ok()) {
       return s;
     }
@@ -197,24 +197,23 @@ Status DeltaFileDeletion::Publish(const Output& output) {
   options.path_id = output.path_id;
   options.kind = Kind::kAnchors;
   options.tier = Tier::kFlushed;
-  options.first_epoch = epoch_;
-  options.last_epoch = epoch_;
+  options.has_global_seq = true;
   options.db_id = output.db_id;
   options.job_id = output.job_id;
   options.reason = TableFileCreationReason::kMisc;
   options.file_options = output.file_options;
   options.write_options = output.write_options;
-  std::unique_ptr<DeltaFileBuilder> builder;
-  Status s = DeltaFileBuilder::Create(tables, options, &builder);
+  Status s = DeltaFileBuilder::Create(tables, options, &builder_);
   if (!s.ok()) {
     return s;
   }
   DeltaFileDescription file;
-  s = AddAnchors(builder.get());
+  s = AddAnchors(builder_.get());
   if (s.ok()) {
-    s = builder->Finish(&file);
+    s = builder_->Finish(&file);
   }
   if (s.ok()) {
+    DeltaFileBuilder::AssignGlobalSeq(seq_, epoch_, &file);
     // Checked as after a flush: if the file cannot be opened, the operands in
     // the ranges cannot be read.
     const auto settings = tables.settings();
@@ -232,9 +231,15 @@ Status DeltaFileDeletion::Publish(const Output& output) {
   if (s.ok()) {
     file_ = std::move(file);
   } else {
-    builder->Abandon();
+    builder_->Abandon();
   }
   return s;
+}
+
+void DeltaFileDeletion::Abandon() {
+  assert(file_.number != 0);
+  file_ = DeltaFileDescription();
+  builder_->Abandon();
 }
 
 void DeltaFileDeletion::AddTo(VersionEdit* edit) const {

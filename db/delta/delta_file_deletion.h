@@ -65,6 +65,10 @@ class DeltaClipBounds {
 // docs/architecture.md, section 11, describes these steps for all jobs.
 //
 // Invariants:
+// * The anchors are true only if the edit is committed, unlike those of a
+// flush.
+//   So the file has a global sequence number: a repair without a MANIFEST does
+//   not take it.
 // * The anchors' sequence number is that of the newest operand in delta files
 //   at Begin(). Operands in memtables are newer, and stay, like values in
 //   memtables: flushes write memtables in order.
@@ -128,10 +132,15 @@ class DeltaFileDeletion {
   // REQUIRES: DB mutex not held
   Status Publish(const Output& output);
 
-  // Adds the file to the edit, which owns it from then on: if the edit fails,
-  // the next full scan finds the file.
+  // Adds the file to the edit, which owns it from then on: if the edit may have
+  // been written although it has failed, the next full scan finds the file.
   // REQUIRES: Publish() was successful.
   void AddTo(VersionEdit* edit) const;
+
+  // Deletes the file. On failure the next full scan finds it.
+  // REQUIRES: Publish() was successful; the edit was certainly not written; DB
+  // mutex not held
+  void Abandon();
 
   // Ends the deletion: its file is in the Version, or will never be. The
   // destructor calls it if the caller has not.
@@ -153,6 +162,7 @@ class DeltaFileDeletion {
   const uint64_t epoch_;
   const uint64_t number_;
   const std::function<void()> on_end_;
+  std::unique_ptr<DeltaFileBuilder> builder_;  // exists from Publish() on
   DeltaFileDescription file_;
   bool is_closed_ = false;
 };

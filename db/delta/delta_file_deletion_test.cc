@@ -63,6 +63,8 @@ class DeltaFileDeletionTest : public delta_test::DeltaStoreTestBase {
     }
     ASSERT_OK(deletion->Publish(Output()));
     *seq = deletion->file().largest_seq;
+    // A repair must not take the file.
+    EXPECT_TRUE(deletion->file().has_global_seq);
     VersionEdit edit;
     deletion->AddTo(&edit);
     ASSERT_NE(nullptr, edit.GetDeltaEdit());
@@ -230,6 +232,18 @@ TEST_F(DeltaFileDeletionTest, FailedWriteLeavesNoFile) {
   }
   EXPECT_EQ(4, num_ended_);
   EXPECT_EQ(UINT64_MAX, store_->OldestRunningFlush());
+}
+
+TEST_F(DeltaFileDeletionTest, AbandonDeletesTheFile) {
+  Flush({OperandOf("a", 1)});
+  const size_t num_files = NumFiles();
+  auto deletion = Begin({{OptSlice(), OptSlice()}}, true);
+  ASSERT_NE(nullptr, deletion);
+  ASSERT_OK(deletion->Publish(Output()));
+  EXPECT_EQ(num_files + 1, NumFiles());
+  deletion->Abandon();
+  EXPECT_EQ(num_files, NumFiles());
+  EXPECT_EQ(0u, deletion->file().number);
 }
 
 TEST_F(DeltaFileDeletionTest, HidesExactlyTheOperandsInRandomRanges) {

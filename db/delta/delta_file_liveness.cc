@@ -43,7 +43,8 @@ class Resolver {
       if (file->description.has_global_seq) {
         return Refuse(*file,
                       "only the MANIFEST knew the sequence number of these "
-                      "anchors of an ingested file");
+                      "anchors of an ingested file, or of "
+                      "DeleteFilesInRanges(), and whether they count");
       }
     }
     Status s = ReplaySortedFiles();

@@ -54,7 +54,9 @@ namespace ROCKSDB_NAMESPACE {
 // these buckets.
 //
 // Anchors need none of this. What an anchor states is true forever, so all
-// anchors that are found may be used.
+// anchors that are found may be used. Those that are true only if their edit
+// was committed, of ingested files and of DeleteFilesInRanges(), have a global
+// sequence number and are refused.
 //
 // It cannot be determined whether a file is missing to which no other file
 // refers.

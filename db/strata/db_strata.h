@@ -330,6 +330,11 @@ class DBStrata {
       bool include_end);
   Status PublishDeltaFileDeletion(ColumnFamilyData* cfd, int job_id,
                                   DeltaFileDeletion* deletion);  // not held
+  // Ends the deletion if its edit has failed, so that a full scan finds its
+  // file; deletes the file if the edit was certainly not written.
+  // s: the result of writing the edit.
+  // Held; may release the mutex.
+  void SettleDeltaFileDeletion(DeltaFileDeletion* deletion, const Status& s);
   // Ingestions: before writes are stopped. Not held.
   Status WriteMissingDeltaAnchors(
       const std::vector<ExternalSstFileIngestionJob*>& jobs, bool all);

@@ -70,4 +70,21 @@ Status DBStrata::PublishDeltaFileDeletion(ColumnFamilyData* cfd, int job_id,
   return deletion->Publish(output);
 }
 
+void DBStrata::SettleDeltaFileDeletion(DeltaFileDeletion* deletion,
+                                       const Status& s) {
+  db_->mutex_.AssertHeld();
+  if (s.ok()) {
+    return;
+  }
+  // With this status alone the edit was certainly not written. After another
+  // failure the caller's full scan finds the file, unless it is in quarantine.
+  if (s.IsColumnFamilyDropped()) {
+    db_->mutex_.Unlock();
+    deletion->Abandon();
+    db_->mutex_.Lock();
+  }
+  // The file is no pending output any more.
+  deletion->Close();
+}
+
 }  // namespace ROCKSDB_NAMESPACE
