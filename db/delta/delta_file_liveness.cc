@@ -167,11 +167,15 @@ class Resolver {
     for (size_t i = 0; i < segments_.size(); ++i) {
       const Segment& segment = segments_[i];
       if (segment.cut_by != nullptr) {
+        const std::string by = segment.cut_by->Name();
         return Refuse(*segment.job,
-                      "one of its buckets was replaced, but a file (" +
-                          segment.cut_by->Name() +
-                          ") has the replacement of a part of it only. The "
-                          "file of the other part is missing");
+                      by +
+                          " has the replacement of a part of one of its "
+                          "buckets only. If a crash has ended the job that "
+                          "wrote " +
+                          by + ", move " + by +
+                          " elsewhere: the other files have what it holds. "
+                          "Otherwise the file of the other part is missing");
       }
       const bool has_gap = i == 0 ? !segment.begin.empty()
                                   : segments_[i - 1].end != segment.begin;
