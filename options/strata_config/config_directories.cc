@@ -19,8 +19,6 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 const char* const kLogDir = "db_log_dir";
-const char* const kName = "{db}";
-const char* const kDirectory = "{dir}";
 
 Status CheckLogDir(const ConfigFile& file, const ConfigFile::Line& line) {
   const std::string value = UnescapeOptionString(line.value);
@@ -28,9 +26,10 @@ Status CheckLogDir(const ConfigFile& file, const ConfigFile::Line& line) {
     return file.Error(
         line.number, line.name + ": \"" + value + "\" is not an absolute path");
   }
-  return value.find(kDirectory) == std::string::npos
+  return value.find(ConfigPath::kDirectory) == std::string::npos
              ? Status::OK()
-             : file.Error(line.number, line.name + ": " + kDirectory +
+             : file.Error(line.number, line.name + ": " +
+                                           ConfigPath::kDirectory +
                                            " is for paths alone. LOG is in the "
                                            "directory of the database without "
                                            "this line");
@@ -375,10 +374,10 @@ std::string ConfigDirectories::Expand(const std::string& option,
   }
   std::string result = value;
   const std::string name = ConfigPath::NameOf(database);
-  for (size_t at = result.find(kName);
+  for (size_t at = result.find(ConfigPath::kName);
        option == kLogDir && at != std::string::npos;
-       at = result.find(kName, at + name.size())) {
-    result.replace(at, std::string(kName).size(), name);
+       at = result.find(ConfigPath::kName, at + name.size())) {
+    result.replace(at, std::string(ConfigPath::kName).size(), name);
   }
   return result;
 }

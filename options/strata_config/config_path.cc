@@ -15,8 +15,6 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-const char* const kName = "{db}";
-const char* const kDirectory = "{dir}";
 // Two databases whose names, and parts of whose directories, are different.
 const char* const kDatabaseA = "/a/a";
 const char* const kDatabaseB = "/b/b";

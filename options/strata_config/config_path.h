@@ -33,6 +33,10 @@ namespace ROCKSDB_NAMESPACE {
 //    the pattern "*" each directory beside {db} could be a path of a database.
 class ConfigPath {
  public:
+  // The placeholders.
+  static constexpr char kName[] = "{db}";
+  static constexpr char kDirectory[] = "{dir}";
+
   // Parses the value of db_paths or cf_paths in a section for these databases.
   // Returns InvalidArgument, without the place of the line, if the value is no
   // list of paths or breaks 1, 2 or 3. On failure *paths is unchanged.
