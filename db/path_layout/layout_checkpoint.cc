@@ -292,7 +292,7 @@ Status LayoutCheckpoint::DeleteLeftovers() const {
       return failed(main.name, s);
     }
   }
-  return s;
+  return Status::OK();
 }
 
 Status LayoutCheckpoint::TakeAway(const CheckpointStaging& staging,
