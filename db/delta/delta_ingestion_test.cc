@@ -147,8 +147,8 @@ TEST_F(DeltaIngestionTest, AnchorsHideOlderOperands) {
   Flush({OperandOf("b", 1), OperandOf("c", 2), OperandOf("e", 3),
          OperandOf("g", 4)});
   IngestedDeltaAnchors anchors;
-  ASSERT_OK(WriteAnchors({{"b"}, {"d", kTypeDeletion}, {"g", kTypeMerge}},
-                         {{"e", "f"}}, &anchors));
+  ASSERT_OK(
+      WriteAnchors({{"b"}, {"d", kTypeDeletion}}, {{"e", "f"}}, &anchors));
   EXPECT_NE(0u, anchors.file.number);
   EXPECT_FALSE(anchors.are_needed);
   EXPECT_TRUE(anchors.file.has_global_seq);
@@ -173,11 +173,29 @@ TEST_F(DeltaIngestionTest, AnchorsHideOlderOperands) {
   EXPECT_EQ((Values{{8, "b@8"}}), MustRead("b", 8));
 }
 
-TEST_F(DeltaIngestionTest, FileWithoutBasesHasNoAnchors) {
+TEST_F(DeltaIngestionTest, OperandsAreRefused) {
   IngestedDeltaAnchors anchors;
-  ASSERT_OK(WriteAnchors({{"a", kTypeMerge}}, {}, &anchors));
+  for (const bool has_base : {false, true}) {
+    const Status s =
+        has_base ? WriteAnchors({{"a"}, {"b", kTypeMerge}}, {}, &anchors)
+                 : WriteAnchors({{"a", kTypeMerge}}, {}, &anchors);
+    EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
+    EXPECT_FALSE(anchors.are_written);
+    EXPECT_EQ(0u, anchors.file.number);
+    EXPECT_EQ(0u, NumFiles());
+  }
+}
+
+// No file is written, and the ingestion does not look for anchors again.
+TEST_F(DeltaIngestionTest, NoEntriesNeedNoAnchors) {
+  IngestedDeltaAnchors anchors;
+  ASSERT_OK(WriteAnchors({}, {}, &anchors));
+  EXPECT_TRUE(anchors.are_written);
   EXPECT_EQ(0u, anchors.file.number);
   EXPECT_EQ(0u, NumFiles());
+  ASSERT_OK(WriteAnchors({{"a"}}, {}, &anchors));
+  EXPECT_TRUE(anchors.are_written);
+  EXPECT_NE(0u, anchors.file.number);
 }
 
 TEST_F(DeltaIngestionTest, DeleteRemovesTheFileAndItsSize) {
