@@ -425,8 +425,9 @@ class DBStrata {
   // Takes a group back from the newest WAL, before others can append to that.
   // Without a buffer, only a part of a group is taken back. An open would stop
   // at the part, unless the next WAL begins with the group's sequence number.
+  // is_recorded: the WAL has the whole group, and the error came later.
   // Not held.
-  void TakeBackGroup(const WalPosition& begin);
+  void TakeBackGroup(const WalPosition& begin, bool is_recorded);
   // Called by the leader of a group that has failed. Returns true if the group
   // is in the WAL as a whole. Then no other group may have its sequence
   // numbers: an open refuses a record whose number is not behind that of the
@@ -753,8 +754,10 @@ class DBStrata {
   // Returns the numbers of files that no job may delete, as it is not known
   // whether the MANIFEST names them. Held.
   std::unordered_set<uint64_t> QuarantinedFiles() const;
-  // Cuts the newest WAL back. REQUIRES: DBImpl::wal_write_mutex_ is held
-  void CutWalBack(const WalPosition& position);
+  // Cuts the newest WAL back. Returns false if the bytes stay: in a file
+  // without a buffer, or with direct I/O, where no byte goes through the
+  // buffer. REQUIRES: DBImpl::wal_write_mutex_ is held
+  bool CutWalBack(const WalPosition& position);
   void EndBufferedGroup(const IOStatus& s, WalExtent* group);
   void KeepBufferedState(WalExtent* group);
   Status FinishBufferCut();

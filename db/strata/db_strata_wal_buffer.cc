@@ -177,11 +177,11 @@ Status DBStrata::WriteOutWalBuffer(const WriteOptions& write_options) {
   return s;
 }
 
-void DBStrata::CutWalBack(const WalPosition& position) {
+bool DBStrata::CutWalBack(const WalPosition& position) {
   db_->wal_write_mutex_.AssertHeld();
   DBImpl::LogWriterNumber& wal = db_->logs_.back();
   if (wal.writer->file()->use_direct_io()) {
-    return;  // no byte goes through the buffer
+    return false;
   }
   // Before a later write can be published: an iterator that sees that one sees
   // this, too.
@@ -196,23 +196,20 @@ void DBStrata::CutWalBack(const WalPosition& position) {
                     " bytes after a failed write: %s",
                     wal.number, position.offset, s.ToString().c_str());
   }
+  return s.ok() || wal_buffer_ != nullptr;
 }
 
-void DBStrata::TakeBackGroup(const WalPosition& begin) {
+void DBStrata::TakeBackGroup(const WalPosition& begin, bool is_recorded) {
   if (wal_buffer_ == nullptr && !allow_2pc_) {
     return;
   }
   InstrumentedMutexLock lock(&db_->wal_write_mutex_);
-  const log::Writer& wal = *db_->logs_.back().writer;
-  const auto is_recorded = [&wal, &begin] {
-    return wal.GetLastSeqnoRecorded() > begin.last_seqno;
-  };
   // With manual_wal_flush, the file may lack earlier groups, which a cut would
   // drop.
-  if (wal_buffer_ != nullptr || (!is_recorded() && !db_->manual_wal_flush_)) {
-    CutWalBack(begin);
-  }
-  failed_group_stays_ = is_recorded();
+  const bool is_to_be_cut =
+      wal_buffer_ != nullptr || (!is_recorded && !db_->manual_wal_flush_);
+  const bool is_cut = is_to_be_cut && CutWalBack(begin);
+  failed_group_stays_ = is_recorded && !is_cut;
 }
 
 void DBStrata::EndBufferedGroup(const IOStatus& s, WalExtent* group) {
