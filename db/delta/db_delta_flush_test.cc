@@ -642,7 +642,7 @@ TEST_F(DBDeltaFlushTest, FilesOfARolledBackFlushAreDeletedAtOnce) {
     CreateAndReopenWithCF({"one"}, options);
     ASSERT_OK(Merge(0, "a", "1"));
     ASSERT_OK(Merge(1, "a", "2"));
-    // Of an atomic flush the second job fails, which is that of the first
+    // In an atomic flush the second job fails, which is that of the first
     // family. The files of both are complete.
     size_t num_complete = 0;
     int calls = 0;

@@ -152,8 +152,8 @@ class DeltaFileBuilder {
   const std::string& file_name() const { return file_name_; }
 
   // Writes the anchors of a file that is to be ingested: one for each user key,
-  // and one for each of its range deletions (nullptr: none). Sequence numbers
-  // of both are ignored. Returns NotSupported if there is an operand, which an
+  // and one for each of its range deletions (nullptr: none). Both may have any
+  // sequence numbers. Returns NotSupported if there is an operand, which an
   // anchor would hide. Moves `points`.
   // REQUIRES: options.has_global_seq.
   static Status BuildAnchorsOf(const DeltaTableFactory& tables,

@@ -29,12 +29,12 @@ struct DeltaStoreStats {
   Sum flushed;
   Sum merged;
   Sum sorted;
-  // Of all tiers.
+  // All tiers have these.
   Sum anchors;
   Sum misplaced;
   uint64_t num_operands = 0;
   uint64_t num_anchors = 0;
-  // Of the files that are not sorted; UINT64_MAX and 0 if there is none.
+  // Files that are not sorted have these; UINT64_MAX and 0 if there are none.
   uint64_t oldest_epoch = UINT64_MAX;
   uint64_t newest_epoch = 0;
   uint64_t num_buckets = 0;

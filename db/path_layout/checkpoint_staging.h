@@ -15,8 +15,8 @@ class FileSystem;
 
 // A directory to which an attempt to make a checkpoint in several directories
 // writes. It stands beside the directory that it is to become, and has the
-// attempt in its name: so no attempt writes to, or deletes from, the directory
-// of another one.
+// attempt in its name. So each attempt writes to, and deletes from, directories
+// with its own name alone.
 //
 // A directory that is to be deleted gets another name first, since a rename is
 // one step: afterwards its attempt can neither make files there nor commit it.

@@ -109,8 +109,8 @@ class LayoutCheckpoint {
   // Returns the directories of the DB.
   std::set<std::string> DirectoriesOfDB(const CopyPaths& paths) const;
   Status DeleteLeftovers() const;
-  // Finds the staging directories of earlier attempts, without those with files
-  // of others.
+  // Finds the staging directories of earlier attempts, but for directories with
+  // foreign files.
   // attempts: gets the attempts of the marks in them.
   Status FindMainLeftovers(std::vector<CheckpointStaging>* found,
                            std::set<std::string>* attempts) const;

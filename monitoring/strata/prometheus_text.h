@@ -22,8 +22,8 @@ namespace ROCKSDB_NAMESPACE {
 // their definitions, and the samples of each in the order of the calls. A
 // metric without samples is left out.
 //
-// Invariant: no two metrics have a sample name in common. A summary has three
-// of them: its own name, and the names with "_sum" and "_count".
+// Invariant: no two metrics have a sample name in common. A summary has three:
+// its own name, and the names with "_sum" and "_count".
 //
 // Not thread-safe.
 class PrometheusText {
