@@ -277,7 +277,10 @@ void DBStrata::WriteMetrics(std::string* result) {
     db_->ReturnAndCleanupSuperVersion(cfd, sv);
     db_->mutex_.Lock();
     ReadState(cfd, db_, faults, &numbers);
+    // Writes do not wait for the text.
+    db_->mutex_.Unlock();
     metrics.Add(numbers);
+    db_->mutex_.Lock();
   }
   *result = text.ToString();
 }
