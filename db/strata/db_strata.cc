@@ -37,8 +37,7 @@ Status DBStrata::ValidateOpen(
   return DBImpl::ValidateOptions(db_options, column_families);
 }
 
-DBStrata::DBStrata(DBImpl* db)
-    : db_(db), allow_2pc_(db->immutable_db_options_.allow_2pc) {}
+DBStrata::DBStrata(DBImpl* db) : db_(db) {}
 
 DBStrata::~DBStrata() = default;
 

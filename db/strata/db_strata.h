@@ -419,8 +419,7 @@ class DBStrata {
   // Returns where a group that is about to be written to the WAL will begin.
   // REQUIRES: no other thread can append to the WAL. Any.
   WalPosition WalPositionOf(const log::Writer& wal) const {
-    return wal_buffer_ == nullptr && !allow_2pc_ ? WalPosition()
-                                                 : wal.GetPosition();
+    return takes_back_groups_ ? wal.GetPosition() : WalPosition();
   }
   // Takes a group back from the newest WAL, before others can append to that.
   // Without a buffer, only a part of a group is taken back. An open would stop
@@ -870,7 +869,9 @@ class DBStrata {
 
   // Outlives the files of DBImpl::logs_.
   std::unique_ptr<WalBuffer> wal_buffer_;
-  const bool allow_2pc_;
+  // There is a buffer, or DBOptions::allow_2pc. Set by CreateWalBuffer(): the
+  // options of DBImpl are constructed after this object.
+  bool takes_back_groups_ = false;
   // Only the leader of a write group uses this.
   bool failed_group_stays_ = false;
   // Number of groups that were taken back.

@@ -69,6 +69,8 @@ void DBStrata::AppendWalBuffer(uint64_t wal_number,
 
 Status DBStrata::CreateWalBuffer() {
   assert(wal_buffer_ == nullptr);
+  takes_back_groups_ = db_->immutable_db_options_.allow_2pc ||
+                       db_->immutable_db_options_.wal_mmap_buffer_size > 0;
   if (db_->immutable_db_options_.wal_mmap_buffer_size == 0) {
     // The WALs have been recovered.
     db_->versions_->strata()->SetWalBufferMark(false);
@@ -200,7 +202,7 @@ bool DBStrata::CutWalBack(const WalPosition& position) {
 }
 
 void DBStrata::TakeBackGroup(const WalPosition& begin, bool is_recorded) {
-  if (wal_buffer_ == nullptr && !allow_2pc_) {
+  if (!takes_back_groups_) {
     return;
   }
   InstrumentedMutexLock lock(&db_->wal_write_mutex_);
