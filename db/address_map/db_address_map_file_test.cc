@@ -114,6 +114,20 @@ class DBAddressMapFileTest : public AddressMapDBTestBase {
     return lines;
   }
 
+  // Returns the path of the only image of a map, or an empty string.
+  std::string ImagePath() {
+    std::vector<std::string> names;
+    EXPECT_OK(env_->GetChildren(dbname_, &names));
+    std::string path;
+    for (const std::string& name : names) {
+      if (name.find(".dbtmp") != std::string::npos) {
+        EXPECT_TRUE(path.empty()) << name;
+        path = dbname_ + "/" + name;
+      }
+    }
+    return path;
+  }
+
   // Returns how lines of the verifier describe the slot of the blob file.
   std::string SlotText(uint64_t blob_file) {
     const BlobFileSlotTable& files = Blobs()->file_table();
@@ -323,15 +337,7 @@ TEST_F(DBAddressMapFileTest, ImageOfAnEarlierStateIsNotUsed) {
   }
   ASSERT_OK(Flush());
   Close();
-  std::vector<std::string> names;
-  ASSERT_OK(env_->GetChildren(dbname_, &names));
-  std::string image_path;
-  for (const std::string& name : names) {
-    if (name.find(".dbtmp") != std::string::npos) {
-      EXPECT_TRUE(image_path.empty()) << name;
-      image_path = dbname_ + "/" + name;
-    }
-  }
+  const std::string image_path = ImagePath();
   ASSERT_FALSE(image_path.empty());
   std::string image;
   ASSERT_OK(ReadFileToString(env_, image_path, &image));
@@ -356,6 +362,42 @@ TEST_F(DBAddressMapFileTest, ImageOfAnEarlierStateIsNotUsed) {
     }
   }
   DisableCallBacks();
+}
+
+// The map that the image could not fill is replaced. With
+// optimize_manifest_for_recovery, the open appends no other Version afterwards.
+TEST_F(DBAddressMapFileTest, DamagedImageIsNotUsed) {
+  for (const bool optimize_manifest : {false, true}) {
+    SCOPED_TRACE(optimize_manifest);
+    Options options = MapOptions();
+    options.optimize_manifest_for_recovery = optimize_manifest;
+    DestroyAndReopen(options);
+    for (int i = 0; i < 30; ++i) {
+      ASSERT_OK(Put(Key(i), Value(i)));
+    }
+    ASSERT_OK(Flush());
+    ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+    Close();
+    const std::string path = ImagePath();
+    ASSERT_FALSE(path.empty());
+    std::string image;
+    ASSERT_OK(ReadFileToString(env_, path, &image));
+    image[image.size() - 1] ^= 1;
+    ASSERT_OK(WriteStringToFile(env_, image, path));
+    std::atomic<int> loaded{0};
+    EnableCallBack("AddressMapCheckpoints::Load:Loaded",
+                   [&](void*) { ++loaded; });
+    Reopen(options);
+    DisableCallBacks();
+    EXPECT_EQ(loaded, 0);
+    EXPECT_EQ(Blobs()->map()->NumEntries(), 30);
+    EXPECT_EQ(Family()->current()->storage_info()->strata()->undecided_files(),
+              Blobs()->undecided_files());
+    const Snapshot* const snapshot = db_->GetSnapshot();
+    ASSERT_OK(Put(Key(7), Value(100)));
+    db_->ReleaseSnapshot(snapshot);
+    EXPECT_EQ(Get(Key(8)), Value(8));
+  }
 }
 
 // A compaction into a level whose values lie on another path moves the values.

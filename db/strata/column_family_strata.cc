@@ -82,6 +82,9 @@ void ColumnFamilyStrata::CreateAddressMapStore() {
                              cfd_->GetLatestMutableCFOptions());
   if (cfd_->current() != nullptr) {
     address_map_store_->OnVersionAppended(*cfd_->current());
+    // The Version may still refer to a map that was replaced just now.
+    cfd_->current()->storage_info()->strata()->SetUndecidedFiles(
+        address_map_store_->undecided_files());
   }
 }
 

@@ -46,7 +46,7 @@ void VersionStorageStrata::Follow(const Version* before,
   strata->leaves_misplaced_files_ = former.leaves_misplaced_files_;
   if (AddressMapStore* const blobs = before->cfd()->address_map_store();
       blobs != nullptr) {
-    strata->undecided_files_ = blobs->undecided_files();
+    strata->SetUndecidedFiles(blobs->undecided_files());
   }
   if (!former.level0_is_paid()) {
     return;

@@ -66,6 +66,12 @@ class VersionStorageStrata {
   // Called before the Version of the files becomes current.
   // before: the current Version, or nullptr.
   static void Follow(const Version* before, VersionStorageInfo* files);
+  // Called if the address map was made, or made again, when the Version was
+  // current already. files: nullptr, or outlives the Version.
+  void SetUndecidedFiles(const UndecidedFiles* files) {
+    undecided_files_ = files;
+  }
+  const UndecidedFiles* undecided_files() const { return undecided_files_; }
   // Returns FileMetaData::LargestReclaimable(), or 0 while a compaction of the
   // bottommost file would change nothing, see UndecidedFiles.
   SequenceNumber LargestReclaimable(const FileMetaData& file) const;

@@ -3,20 +3,24 @@
 
 #include "utilities/transactions/commit_attempts.h"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
 #include "db/db_impl/db_impl.h"
 #include "db/write_controller.h"
+#include "port/port.h"
 #include "port/stack_trace.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/env.h"
 #include "rocksdb/utilities/transaction.h"
 #include "rocksdb/utilities/transaction_db.h"
 #include "test_util/strata/history_fault_fs_test_util.h"
+#include "test_util/sync_point.h"
 #include "test_util/testharness.h"
 #include "test_util/testutil.h"
 #include "util/cast_util.h"
@@ -171,6 +175,44 @@ class CommitAttemptsTest : public testing::Test {
     db_->GetAllPreparedTransactions(&prepared);
     EXPECT_TRUE(prepared.empty());
   }
+  // Calls write(), whose write to the DB joins the group of another one that
+  // puts the value, and returns the status of write(). The statuses of both are
+  // the same.
+  template <typename Write>
+  Status BehindAnotherWrite(const Write& write, const std::string& key,
+                            const std::string& value) {
+    std::atomic<bool> leads{false};
+    std::atomic<bool> follows{false};
+    SyncPoint* const sync_point = SyncPoint::GetInstance();
+    const auto wait_for_follower = [&](void* /*arg*/) {
+      leads = true;
+      while (!follows) {
+        std::this_thread::yield();
+      }
+    };
+    sync_point->SetCallBack("DBImpl::WriteImpl:BeforeLeaderEnters",
+                            wait_for_follower);
+    sync_point->SetCallBack(
+        "DBImplWrite::PipelinedWriteImpl:AfterJoinBatchGroup",
+        wait_for_follower);
+    sync_point->SetCallBack("WriteThread::JoinBatchGroup:Wait",
+                            [&](void* /*arg*/) { follows = true; });
+    sync_point->EnableProcessing();
+    Status leader_status;
+    port::Thread leader([&] {
+      leader_status =
+          db_->GetRootDB()->Put(write_options_, handles_[0], key, value);
+    });
+    while (!leads) {
+      std::this_thread::yield();
+    }
+    const Status s = write();
+    leader.join();
+    sync_point->DisableProcessing();
+    sync_point->ClearAllCallBacks();
+    EXPECT_EQ(s.ToString(), leader_status.ToString());
+    return s;
+  }
 
   const std::string path_;
   const std::shared_ptr<HistoryFaultFS> fs_;
@@ -281,6 +323,47 @@ TEST_P(CommitAttemptsPolicyTest, RollbackAfterARecovery) {
     ExpectValues("NOT_FOUND");
     Restart();
     ExpectValues("NOT_FOUND");
+    ExpectNothingPrepared();
+  }
+}
+
+// Another write leads the one of the transaction, which then has to learn from
+// its leader which WAL has its record.
+TEST_F(CommitAttemptsTest, FollowerOfAnotherWrite) {
+  write_options_.sync = true;
+  for (const bool is_pipelined : {false, true}) {
+    SCOPED_TRACE(is_pipelined);
+    options_.enable_pipelined_write = is_pipelined;
+    OpenEmpty();
+    // The WAL that has the prepared section is needed until it is committed.
+    Begin();
+    ASSERT_OK(txn_->Put(handles_[0], "key", "value"));
+    const auto prepare = [this] { return txn_->Prepare(); };
+    ASSERT_OK(BehindAnotherWrite(prepare, "other", "1"));
+    FlushAll();
+    Restart();
+    std::vector<Transaction*> prepared;
+    db_->GetAllPreparedTransactions(&prepared);
+    ASSERT_EQ(1, prepared.size());
+    txn_.reset(prepared[0]);
+    // A failed commit in the WAL is known to be there.
+    HistoryFaultFS::Rule rule;
+    rule.op = HistoryFileOp::kSync;
+    rule.pattern = "*.log";
+    rule.count = 1;
+    rule.retryable = true;
+    fs_->AddRule(rule);
+    const auto commit = [this] { return txn_->Commit(); };
+    const Status s = BehindAnotherWrite(commit, "other", "2");
+    ASSERT_TRUE(s.IsIOError()) << s.ToString();
+    fs_->ClearRules();
+    ASSERT_OK(db_->Resume());
+    EXPECT_EQ("NOT_FOUND", Get(handles_[0], "key"));
+    ASSERT_OK(txn_->Commit());
+    EXPECT_EQ("value", Get(handles_[0], "key"));
+    Restart();
+    EXPECT_EQ("value", Get(handles_[0], "key"));
+    EXPECT_EQ("1", Get(handles_[0], "other"));
     ExpectNothingPrepared();
   }
 }
