@@ -790,9 +790,13 @@ TEST_F(DBDeltaCacheTest, CapacityFollowsTheOption) {
       db_->SetOptions({{"delta_cache_size", std::to_string(UINT64_MAX)}}));
   ASSERT_EQ(size_t{2} << 20, Stat("cache-capacity"));
   Check();
+  const uint64_t evicted = Stat("cache-evicted");
+  ASSERT_GT(evicted, 0);
   ASSERT_OK(db_->SetOptions({{"delta_cache_size", "0"}}));
   ASSERT_EQ(0, Stat("cache-capacity"));
   ASSERT_EQ(0, Stat("cache-entries"));
+  // A counter, which is exported as such.
+  ASSERT_GT(Stat("cache-evicted"), evicted);
   ASSERT_EQ(0, Stat("cache-charged-bytes"));
   const uint64_t misses = Misses();
   Check();

@@ -48,6 +48,15 @@ class DeltaStore {
   DeltaCache* cache() const {
     return cache_ != nullptr && cache_->is_on() ? cache_.get() : nullptr;
   }
+  // Returns what cache() has. Its evictions are counted while it is off, too, so
+  // that their number never becomes smaller.
+  SieveTable::Stats CacheStats() const {
+    return cache_ != nullptr ? cache_->GetStats() : SieveTable::Stats();
+  }
+  // In bytes; 0 if the cache is off.
+  size_t CacheCapacity() const {
+    return cache_ != nullptr ? cache_->capacity() : 0;
+  }
 
   // Applies options that SetOptions() has changed.
   // REQUIRES: DB mutex held

@@ -12,7 +12,6 @@
 #include <string>
 
 #include "db/column_family.h"
-#include "db/delta/delta_cache.h"
 #include "db/delta/delta_file_reader.h"
 #include "db/delta/delta_picker.h"
 #include "db/delta/delta_store.h"
@@ -59,14 +58,13 @@ void PutStats(const DeltaVersion& delta, const DeltaStoreStats& stats,
   put("version-memory", stats.version_memory);
 }
 
-// All 0 without a cache.
+// All 0 without deltas.
 void PutCacheStats(const DeltaStore* store,
                    std::map<std::string, std::string>* values) {
-  const DeltaCache* const cache = store != nullptr ? store->cache() : nullptr;
   const SieveTable::Stats stats =
-      cache != nullptr ? cache->GetStats() : SieveTable::Stats();
+      store != nullptr ? store->CacheStats() : SieveTable::Stats();
   (*values)["cache-capacity"] =
-      std::to_string(cache != nullptr ? cache->capacity() : 0);
+      std::to_string(store != nullptr ? store->CacheCapacity() : 0);
   (*values)["cache-entries"] = std::to_string(stats.entries);
   (*values)["cache-bytes"] = std::to_string(stats.bytes);
   (*values)["cache-charged-bytes"] = std::to_string(stats.charged);

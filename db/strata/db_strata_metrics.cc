@@ -16,7 +16,6 @@
 #include "db/address_map/address_map_store.h"
 #include "db/blob_heat/blob_heat.h"
 #include "db/column_family.h"
-#include "db/delta/delta_cache.h"
 #include "db/delta/delta_store.h"
 #include "db/delta/delta_version.h"
 #include "db/internal_stats.h"
@@ -154,10 +153,9 @@ void ReadFiles(const SuperVersion& sv, ColumnFamilyData* cfd, DBImpl* db,
           *delta, DeltaPicker::Paths::By(sv.mutable_cf_options,
                                          cfd->ioptions().num_levels));
     }
-    const DeltaCache* const cache = store != nullptr ? store->cache() : nullptr;
-    if (cache != nullptr) {
-      deltas.cache_capacity = cache->capacity();
-      deltas.cache = cache->GetStats();
+    if (store != nullptr) {
+      deltas.cache_capacity = store->CacheCapacity();
+      deltas.cache = store->CacheStats();
     }
   }
 }

@@ -21,8 +21,9 @@ bool IsLetter(char c) {
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // Returns the number of bytes of the UTF-8 character with which the text
-// begins, or 0 if it begins with none. Encodings that are longer than needed,
-// surrogates and numbers above 0x10ffff are no characters.
+// begins, or 0 if it begins with none that Prometheus reads. Encodings that are
+// longer than needed, surrogates and numbers above 0x10ffff are no characters.
+// A zero byte ends the text for Prometheus.
 size_t Utf8Length(const Slice& text) {
   const auto byte = [&text](size_t i) {
     return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0};
@@ -32,7 +33,7 @@ size_t Utf8Length(const Slice& text) {
   };
   const uint8_t first = byte(0);
   if (first < 0x80) {
-    return text.empty() ? 0 : 1;
+    return first == 0 ? 0 : 1;
   }
   if (first >= 0xc2 && first <= 0xdf) {
     return follows(1, 0x80, 0xbf) ? 2 : 0;

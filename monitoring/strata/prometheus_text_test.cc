@@ -82,7 +82,8 @@ TEST(PrometheusTextTest, BytesThatAreNoUtf8AreEscaped) {
   const auto label_text = [](const Slice& value) {
     return Labels().Add("l", value).text();
   };
-  EXPECT_EQ(label_text(Slice("a\0b", 3)), std::string("l=\"a\0b\"", 7));
+  EXPECT_EQ(label_text(Slice("a\0b", 3)), "l=\"a\\\\x00b\"");
+  EXPECT_EQ(label_text("\x01"), "l=\"\x01\"");
   // The shortest and the longest characters of each length.
   for (const char* value : {"\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80",
                             "\xed\x9f\xbf", "\xee\x80\x80", "\xef\xbf\xbf",
