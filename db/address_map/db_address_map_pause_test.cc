@@ -2,7 +2,7 @@
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
 // Removals from address maps, and the drops of blob files by them, beside
-// PauseBackgroundWork().
+// PauseBackgroundWork() and lists of WALs.
 
 #include <atomic>
 #include <cstdint>
@@ -93,6 +93,41 @@ TEST_F(DBAddressMapPauseTest, PauseWaitsForRemovals) {
   CheckMap(1);
   EXPECT_EQ(BlobFiles().size(), 1u);
   EXPECT_EQ(Get("k"), Value(3));
+}
+
+// The list does not wait for the job, whose thread may be the one that asks for
+// the list, in a listener.
+TEST_F(DBAddressMapPauseTest, ListOfWalsDoesNotWaitForRemovals) {
+  DestroyAndReopen(MapOptions());
+  ASSERT_OK(Put("k", Value(1)));
+  ASSERT_OK(Flush());
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  ASSERT_OK(Put("k", Value(2)));
+  ASSERT_OK(Flush());
+  WaitForJobs();
+  CheckMap(2);
+
+  std::atomic<bool> waits{false};
+  std::atomic<bool> is_listed{false};
+  std::thread listing;
+  {
+    HeldPoint removal("DBStrata::BackgroundMapRemovals::RunFor:BeforeRemoval");
+    EnableCallBack("DBImpl::GetSortedWalFilesImpl:WaitPurge",
+                   [&](void*) { waits = true; });
+    db_->ReleaseSnapshot(snapshot);
+    EXPECT_TRUE(removal.WaitUntilReached());
+    listing = std::thread([&] {
+      VectorWalPtr files;
+      EXPECT_OK(db_->GetSortedWalFiles(files));
+      is_listed = true;
+    });
+    EXPECT_TRUE(WaitUntil([&] { return waits || is_listed; }));
+    EXPECT_FALSE(waits);
+  }
+  listing.join();
+  WaitForJobs();
+  CheckMap(1);
+  EXPECT_EQ(BlobFiles().size(), 1u);
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -1267,6 +1267,37 @@ TEST_F(DBDeltaJobsTest, JobOfADroppedFamilyEnds) {
   }
 }
 
+// The application may let go of a family that it has dropped, and close the DB,
+// while another thread is in CompactRange().
+TEST_F(DBDeltaJobsTest, CallOutlivesTheHandleOfADroppedFamily) {
+  for (const char* point : {kBeforeMergeEdit, kBeforeCollectionEdit}) {
+    SCOPED_TRACE(point);
+    Options options = DeltaOptions();
+    DestroyAndReopen(options);
+    state_.clear();
+    FlushOperands(0, 10);
+    ColumnFamilyHandle* handle = nullptr;
+    ASSERT_OK(db_->CreateColumnFamily(options, "other", &handle));
+    for (int flush = 0; flush < 2; ++flush) {
+      for (uint32_t i = 0; i < 100; ++i) {
+        ASSERT_OK(db_->Merge(WriteOptions(), handle, KeyOf(i), "value"));
+      }
+      ASSERT_OK(db_->Flush(FlushOptions(), handle));
+    }
+    EnableCallBack(point, [&](void*) {
+      ASSERT_OK(db_->DropColumnFamily(handle));
+      ASSERT_OK(db_->DestroyColumnFamilyHandle(handle));
+    });
+    EXPECT_TRUE(
+        db_->CompactRange(CompactRangeOptions(), handle, nullptr, nullptr)
+            .IsColumnFamilyDropped());
+    DisableCallBacks();
+    // The end of the call has deleted the files.
+    CheckFiles();
+    Check();
+  }
+}
+
 // The files of a job are deleted at its end if the family is dropped while the
 // edit is in the queue for the MANIFEST.
 TEST_F(DBDeltaJobsTest, FilesWithoutAnEditOfADroppedFamilyAreDeleted) {

@@ -218,7 +218,7 @@ bool BackgroundJobScheduler::Release(BackgroundJob* job, bool has_run) {
 
 void BackgroundJobScheduler::PurgeDroppedFamily() {
   host_->mutex()->AssertHeld();
-  // The job has looked for obsolete files while it had the reference.
+  // A job has looked for obsolete files while it had the reference.
   JobContext job_context(host_->NewJobId());
   host_->FindObsoleteFiles(&job_context);
   host_->mutex()->Unlock();
@@ -248,7 +248,9 @@ void BackgroundJobScheduler::BeginManualCall(ColumnFamilyData* cfd) {
 
 void BackgroundJobScheduler::EndManualCall(ColumnFamilyData* cfd) {
   host_->mutex()->AssertHeld();
-  host_->Unref(cfd);
+  if (host_->Unref(cfd)) {
+    PurgeDroppedFamily();
+  }
   --num_manual_calls_;
   host_->cv()->SignalAll();
 }

@@ -150,6 +150,8 @@ class BackgroundJobScheduler {
   // Until its end the DB is not closed, and the column family not deleted.
   // REQUIRES: DB mutex held.
   void BeginManualCall(ColumnFamilyData* cfd);
+  // The column family may be gone afterwards. If it is, its files are deleted,
+  // for which this releases the mutex.
   // REQUIRES: DB mutex held; BeginManualCall() was called.
   void EndManualCall(ColumnFamilyData* cfd);
   // Returns true while there are such calls.

@@ -825,6 +825,14 @@ TEST_F(BackgroundJobSchedulerTest, ManualCallsKeepTheFamily) {
   EXPECT_TRUE(scheduler_.HasManualCalls());
   scheduler_.EndManualCall(FamilyAt(1));
   EXPECT_FALSE(scheduler_.HasManualCalls());
+  EXPECT_EQ("ref 0; ref 1; unref 0; unref 1; ", TakeLog());
+  // The last reference to a family that was dropped. Close() waits until the
+  // files are deleted.
+  scheduler_.BeginManualCall(FamilyAt(1));
+  dropped_ = FamilyAt(1);
+  scheduler_.EndManualCall(FamilyAt(1));
+  EXPECT_EQ("ref 1; unref 1; find files; purge 1; ", TakeLog());
+  EXPECT_FALSE(scheduler_.HasManualCalls());
   // A call is no job.
   EXPECT_FALSE(scheduler_.HasJobs());
 }

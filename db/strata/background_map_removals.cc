@@ -18,6 +18,7 @@ DBStrata::BackgroundMapRemovals::BackgroundMapRemovals(DBStrata* strata)
     : BackgroundJob(Kind::kMapRemovals, /*cfd=*/nullptr), strata_(strata) {
   strata_->db_->mutex_.AssertHeld();
   ++strata_->db_->bg_purge_scheduled_;
+  ++strata_->num_map_removals_;
 }
 
 Status DBStrata::BackgroundMapRemovals::Run(JobContext* job_context) {
@@ -73,6 +74,7 @@ void DBStrata::BackgroundMapRemovals::AfterPurge() {
 }
 
 void DBStrata::BackgroundMapRemovals::OnEnd(const Status& /*s*/) {
+  --strata_->num_map_removals_;
   --strata_->db_->bg_purge_scheduled_;
 }
 

@@ -21,6 +21,7 @@
 #include "db/path_layout/directory_names.h"
 #include "db/strata/db_strata.h"
 #include "env/composite_env_wrapper.h"
+#include "file/filename.h"
 #include "file/sst_file_manager_impl.h"
 #include "file/strata/path_faults.h"
 #include "port/stack_trace.h"
@@ -672,6 +673,30 @@ TEST_F(DBPathFaultTest, DirectoryOfTheDatabaseOnAnotherMountNeedsAReopen) {
     ExpectValues(0, 10);
     ExpectValues(20, 30);
   }
+}
+
+// The process has ended before it could delete the file.
+TEST_F(DBPathFaultTest, FileOfAProbeIsDeletedByTheNextOpen) {
+  const std::string wals = dbname_ + "_wals";
+  options_.wal_dir = wals;
+  Open();
+  PutValues(0, 10);
+  const auto leave = [&] {
+    for (const std::string& directory : {dbname_, slow_, wals}) {
+      ASSERT_OK(WriteStringToFile(env_, "", TempFileName(directory, 5)));
+    }
+  };
+  leave();
+  Reopen(options_);
+  for (const std::string& directory : {dbname_, slow_, wals}) {
+    EXPECT_TRUE(env_->FileExists(TempFileName(directory, 5)).IsNotFound())
+        << directory;
+  }
+  ExpectValues(0, 10);
+  Close();
+  leave();
+  ASSERT_OK(DestroyDB(dbname_, options_));
+  EXPECT_TRUE(env_->FileExists(wals).IsNotFound());
 }
 
 // Prepared transactions are in the WAL alone.

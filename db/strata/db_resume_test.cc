@@ -31,8 +31,8 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 // A file system with a directory on a device that can be full or return
-// retryable errors. Syncs of this directory, and writes to MANIFESTs and WALs,
-// can be made to fail as well.
+// retryable errors. Opening or syncing this directory, and writes to MANIFESTs
+// and WALs, can be made to fail as well.
 class FullDeviceFS : public FileSystemWrapper {
  public:
   FullDeviceFS(const std::shared_ptr<FileSystem>& base, std::string directory)
@@ -64,8 +64,13 @@ class FullDeviceFS : public FileSystemWrapper {
   IOStatus NewDirectory(const std::string& name, const IOOptions& options,
                         std::unique_ptr<FSDirectory>* result,
                         IODebugContext* dbg) override {
+    const bool is_ours =
+        (name + "/").compare(0, directory_.size(), directory_) == 0;
+    if (is_ours && directory_opens_fail) {
+      return RetryableError();
+    }
     IOStatus s = FileSystemWrapper::NewDirectory(name, options, result, dbg);
-    if (s.ok() && (name + "/").compare(0, directory_.size(), directory_) == 0) {
+    if (s.ok() && is_ours) {
       *result = std::make_unique<FailingDirectory>(std::move(*result),
                                                    &directory_syncs_fail);
     }
@@ -73,6 +78,7 @@ class FullDeviceFS : public FileSystemWrapper {
   }
 
   std::atomic<bool> full{false};
+  std::atomic<bool> directory_opens_fail{false};
   std::atomic<bool> directory_syncs_fail{false};
   bool retryable = false;
   std::atomic<bool> manifest_fails{false};
@@ -813,6 +819,35 @@ TEST_F(DBResumeTest, ResumeDoesNotWaitForAnAtomicFlushThatWaits) {
     }
     Reopen(options_);
   }
+}
+
+// The MANIFEST has the column family, but the process has no more than half of
+// it.
+TEST_F(DBResumeTest, FamilyWhoseCreationHasFailedIsLeftAlone) {
+  OpenOnTwoDevices(/*with_layout=*/false);
+  options_.enable_blob_files = true;
+  options_.enable_blob_address_map = true;
+  DestroyAndReopen(options_);
+  SyncPoint::GetInstance()->SetCallBack(
+      "VersionSet::LogAndApply:WriteManifestDone",
+      [this](void* /*arg*/) { fs_->directory_opens_fail = true; });
+  SyncPoint::GetInstance()->EnableProcessing();
+  ColumnFamilyHandle* handle = nullptr;
+  const Status s = db_->CreateColumnFamily(options_, "other", &handle);
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  fs_->directory_opens_fail = false;
+  ASSERT_TRUE(s.IsIOError()) << s.ToString();
+  EXPECT_TRUE(
+      db_->SetOptions({{"write_buffer_size", "x"}}).IsInvalidArgument());
+  WriteFile(0);
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  // The next open has all of it.
+  ReopenWithColumnFamilies({"default", "other"}, options_);
+  ASSERT_OK(Put(1, "k", "v"));
+  ASSERT_OK(Flush(1));
+  EXPECT_EQ(Get(1, "k"), "v");
+  EXPECT_EQ(Get(0, Key(9)), "0" + std::string(100, 'v'));
 }
 
 // A flush is requested between the beginning of the recovery and its own

@@ -281,6 +281,7 @@ class DBStrata {
   // is being closed: the column family may be gone. Otherwise Close() waits for
   // EndManualCall(). Held.
   Status BeginManualCall(ColumnFamilyData* cfd);
+  // The column family may be gone afterwards; then this releases the mutex.
   // REQUIRES: BeginManualCall() returned OK. Held.
   void EndManualCall(ColumnFamilyData* cfd) { scheduler_.EndManualCall(cfd); }
   // Runs a job that moves the values of a hot file which must not stay to their
@@ -571,6 +572,11 @@ class DBStrata {
   // those for as many compactions as may ever run, as the jobs would otherwise
   // take these. Held.
   void AddThreads();
+  // Number of those jobs of bg_purge_scheduled_ that remove values from address
+  // maps. A list of WALs does not wait for them: they end late under load, the
+  // thread they need may be the one of the caller, and what they delete counts
+  // in pending_purge_obsolete_files_. Held.
+  int NumMapRemovals() const { return num_map_removals_; }
   // True while jobs of Strata's run or wait for a thread: whatever waits for
   // DBImpl's flushes and compactions waits for these, too. Held.
   bool HasBackgroundWork() const { return scheduler_.HasJobs(); }
@@ -832,6 +838,7 @@ class DBStrata {
   ImplicitSnapshotRegistry shared_read_bounds_{
       [this] { OnSharedReadBoundsReleased(); }};
   MapWorkQueue map_work_;
+  int num_map_removals_ = 0;  // guarded by the DB mutex
   std::atomic<bool> has_address_maps_{false};
 
   // Guarded by the mutex.

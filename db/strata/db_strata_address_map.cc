@@ -672,7 +672,9 @@ void DBStrata::InstallMissingSuperVersions() {
   db_->mutex_.AssertHeld();
   SuperVersionContext sv_context(/*create_superversion=*/false);
   for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
+    // A family whose creation has failed half-way has no SuperVersion.
     if (cfd->address_map_store() != nullptr && !cfd->IsDropped() &&
+        cfd->initialized() &&
         cfd->GetSuperVersion()->current != cfd->current()) {
       sv_context.NewSuperVersion();
       db_->InstallSuperVersionAndScheduleWork(cfd, &sv_context);

@@ -145,11 +145,11 @@ Status DBStrata::CompactDeltas(const CompactRangeOptions& options,
     }
   }
   InstrumentedMutexLock lock(&db_->mutex_);
-  scheduler_.EndManualCall(cfd);
   const DeltaDamage& damage = cfd->delta_store()->jobs().damage();
   if (s.ok() && damage.HasDamaged()) {
     s = damage.error();
   }
+  scheduler_.EndManualCall(cfd);
   return s.ok() ? request.fold_error : s;
 }
 
