@@ -21,8 +21,9 @@ class SystemClock;
 //
 // A database is tried when it begins to wait, when it asks for it, and then
 // every five seconds. One thread tries the databases, one at a time, so that no
-// two of them take the same free bytes for theirs. A database that cannot
-// recover does not keep others, whose devices have room, from being tried.
+// two of them take the same free bytes for theirs. A database that lacks room
+// does not keep others, whose devices have it, from being tried. The others do
+// wait while one recovers, which includes the end of the jobs it waits for.
 //
 // Invariants:
 // 1. A client is tried until it is done, it is canceled, or the object is
