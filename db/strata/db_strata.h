@@ -425,8 +425,9 @@ class DBStrata {
   // Takes a group back from the newest WAL, before others can append to that.
   // Without a buffer, only a part of a group is taken back. An open would stop
   // at the part, unless the next WAL begins with the group's sequence number.
-  // is_recorded: the WAL has the whole group, and the error came later.
-  // Not held.
+  // If the file is not truncated, and a later write could make an open fail,
+  // the error is made fatal. is_recorded: the WAL has the whole group, and the
+  // error came later. Not held.
   void TakeBackGroup(const WalPosition& begin, bool is_recorded);
   // Called by the leader of a group that has failed. Returns true if the group
   // is in the WAL as a whole. Then no other group may have its sequence
@@ -434,10 +435,18 @@ class DBStrata {
   // one before. Any. REQUIRES: allow_2pc
   bool EndFailedGroup() { return std::exchange(failed_group_stays_, false); }
   // Takes a group back from the newest WAL if it could not be written, or notes
-  // in *group where it ends. Any. REQUIRES: DBImpl::wal_write_mutex_ is held
+  // in *group where it ends. Its sequence numbers are not used again, so an
+  // open stops at a part of it. Any. REQUIRES: DBImpl::wal_write_mutex_ is held
   void EndGroup(const IOStatus& s, WalExtent* group) {
-    if (wal_buffer_ != nullptr) {
-      EndBufferedGroup(s, group);
+    if (takes_back_groups_) {
+      EndTrackedGroup(s, group);
+    }
+  }
+  // Makes the error fatal if EndGroup() could not take the group back. Not
+  // held.
+  void StopIfGroupStays(const WalExtent& group) {
+    if (UNLIKELY(group.stays)) {
+      StopAtUncutGroup(group.wal_number, group.begin.offset);
     }
   }
   // Takes a group back whose sync has failed. With two write queues, others may
@@ -761,9 +770,21 @@ class DBStrata {
   std::unordered_set<uint64_t> QuarantinedFiles() const;
   // Cuts the newest WAL back. Returns false if the bytes stay: in a file
   // without a buffer, or with direct I/O, where no byte goes through the
-  // buffer. REQUIRES: DBImpl::wal_write_mutex_ is held
+  // buffer. Then the writer goes on behind them.
+  // REQUIRES: DBImpl::wal_write_mutex_ is held
   bool CutWalBack(const WalPosition& position);
-  void EndBufferedGroup(const IOStatus& s, WalExtent* group);
+  // Without a buffer: truncates the file of the newest WAL, and finds out
+  // whether it was done: FSWritableFile::Truncate() may do nothing. size:
+  // bytes. REQUIRES: DBImpl::wal_write_mutex_ is held
+  IOStatus TruncateWal(uint64_t size);
+  // size: set to that of the file, in bytes. Any.
+  IOStatus GetWalFileSize(uint64_t number, uint64_t* size);
+  void EndTrackedGroup(const IOStatus& s, WalExtent* group);
+  // Makes the error of a write group fatal. offset: where the group begins.
+  // what: completes the message. Not held.
+  void StopAtFailedGroup(uint64_t wal_number, uint64_t offset,
+                         const std::string& what);
+  void StopAtUncutGroup(uint64_t wal_number, uint64_t offset);
   void KeepBufferedState(WalExtent* group);
   Status FinishBufferCut();
 

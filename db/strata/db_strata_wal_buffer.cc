@@ -189,7 +189,15 @@ bool DBStrata::CutWalBack(const WalPosition& position) {
   // this, too.
   num_wal_cuts_.fetch_add(1);
   wal.LimitPreSyncSize(position.offset);
-  const IOStatus s = wal.writer->CutBack(WriteOptions(), position);
+  IOStatus s;
+  if (wal_buffer_ == nullptr) {
+    s = TruncateWal(position.offset);
+  }
+  // A buffer knows itself what it still has to cut. Without one, the writer
+  // goes on where the file ends.
+  if (s.ok()) {
+    s = wal.writer->CutBack(WriteOptions(), position);
+  }
   if (!s.ok()) {
     // A buffer tries it again before the WAL gets anything more, or a newer
     // WAL takes its place. Without a buffer, the next open finds a damaged end.
@@ -201,26 +209,86 @@ bool DBStrata::CutWalBack(const WalPosition& position) {
   return s.ok() || wal_buffer_ != nullptr;
 }
 
+IOStatus DBStrata::TruncateWal(uint64_t size) {
+  db_->wal_write_mutex_.AssertHeld();
+  const DBImpl::LogWriterNumber& wal = db_->logs_.back();
+  IOStatus s = wal.writer->file()->writable_file()->Truncate(size, IOOptions(),
+                                                             /*dbg=*/nullptr);
+  uint64_t size_of_file = 0;
+  if (s.ok()) {
+    s = GetWalFileSize(wal.number, &size_of_file);
+  }
+  if (s.ok() && size_of_file != size) {
+    s = IOStatus::NotSupported("The file system has not truncated the file",
+                               std::to_string(size_of_file) + " bytes");
+  }
+  return s;
+}
+
+IOStatus DBStrata::GetWalFileSize(uint64_t number, uint64_t* size) {
+  return db_->immutable_db_options_.fs->GetFileSize(
+      LogFileName(db_->immutable_db_options_.GetWalDir(), number), IOOptions(),
+      size, /*dbg=*/nullptr);
+}
+
 void DBStrata::TakeBackGroup(const WalPosition& begin, bool is_recorded) {
   if (!takes_back_groups_) {
     return;
   }
-  InstrumentedMutexLock lock(&db_->wal_write_mutex_);
-  // With manual_wal_flush, the file may lack earlier groups, which a cut would
-  // drop.
-  const bool is_to_be_cut =
-      wal_buffer_ != nullptr || (!is_recorded && !db_->manual_wal_flush_);
-  const bool is_cut = is_to_be_cut && CutWalBack(begin);
-  failed_group_stays_ = is_recorded && !is_cut;
+  uint64_t wal_number = 0;
+  bool must_not_go_on = false;
+  {
+    InstrumentedMutexLock lock(&db_->wal_write_mutex_);
+    const DBImpl::LogWriterNumber& wal = db_->logs_.back();
+    wal_number = wal.number;
+    const uint64_t end = wal.writer->file()->GetFileSize();
+    // With manual_wal_flush, the file may lack earlier groups, which a cut
+    // would drop.
+    const bool is_to_be_cut =
+        wal_buffer_ != nullptr || (!is_recorded && !db_->manual_wal_flush_);
+    const bool is_cut = is_to_be_cut && CutWalBack(begin);
+    failed_group_stays_ = is_recorded && !is_cut;
+    if (is_to_be_cut && !is_cut && !is_recorded) {
+      // An open stops at a part of the group, and goes on with a next WAL that
+      // begins with the same sequence number. Without paranoid_checks the next
+      // group would be in the same WAL, behind the part. If the WAL has all
+      // that was appended, that may be the whole group.
+      uint64_t size = 0;
+      const IOStatus s = GetWalFileSize(wal.number, &size);
+      must_not_go_on =
+          !s.ok() || size >= end || !db_->immutable_db_options_.paranoid_checks;
+    }
+  }
+  if (must_not_go_on) {
+    StopAtUncutGroup(wal_number, begin.offset);
+  }
 }
 
-void DBStrata::EndBufferedGroup(const IOStatus& s, WalExtent* group) {
-  if (!s.ok()) {
-    CutWalBack(group->begin);
-  } else {
-    const DBImpl::LogWriterNumber& wal = db_->logs_.back();
-    group->wal_number = wal.number;
+void DBStrata::StopAtUncutGroup(uint64_t wal_number, uint64_t offset) {
+  StopAtFailedGroup(wal_number, offset,
+                    ", and that cannot be cut off: close and open the DB");
+}
+
+void DBStrata::StopAtFailedGroup(uint64_t wal_number, uint64_t offset,
+                                 const std::string& what) {
+  InstrumentedMutexLock lock(&db_->mutex_);
+  db_->error_handler_.SetBGError(
+      Status::IOError(
+          LogFileName(db_->immutable_db_options_.GetWalDir(), wal_number),
+          "has a write at offset " + std::to_string(offset) +
+              " that has failed" + what),
+      BackgroundErrorReason::kMemTable);
+}
+
+void DBStrata::EndTrackedGroup(const IOStatus& s, WalExtent* group) {
+  const DBImpl::LogWriterNumber& wal = db_->logs_.back();
+  group->wal_number = wal.number;
+  if (s.ok()) {
     group->end = wal.writer->file()->GetFileSize();
+  } else if (wal_buffer_ != nullptr) {
+    CutWalBack(group->begin);
+  } else if (!db_->manual_wal_flush_) {
+    group->stays = !CutWalBack(group->begin);
   }
 }
 
@@ -249,14 +317,8 @@ void DBStrata::TakeBackUnsyncedGroup(WalExtent* group) {
       return;
     }
   }
-  InstrumentedMutexLock lock(&db_->mutex_);
-  db_->error_handler_.SetBGError(
-      Status::IOError(
-          LogFileName(db_->immutable_db_options_.GetWalDir(),
-                      group->wal_number),
-          "has a write at offset " + std::to_string(group->begin.offset) +
-              " that has failed, and others behind it: close and open the DB"),
-      BackgroundErrorReason::kMemTable);
+  StopAtFailedGroup(group->wal_number, group->begin.offset,
+                    ", and others behind it: close and open the DB");
 }
 
 Status DBStrata::FinishBufferCut() {

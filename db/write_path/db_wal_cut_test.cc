@@ -38,6 +38,8 @@ struct Fault {
   size_t written = 0;
   bool syncs = false;
   bool truncates = false;
+  // Truncations do nothing, and return OK.
+  bool ignores_truncates = false;
   // Writes to MANIFESTs fail, with a retryable error.
   bool manifests = false;
 };
@@ -66,6 +68,7 @@ class WalDeviceFS final : public FileSystemWrapper {
     written_ = fault.written;
     syncs_fail_ = fault.syncs;
     truncates_fail_ = fault.truncates;
+    ignores_truncates_ = fault.ignores_truncates;
     appends_fail_ = fault.appends;
     manifests_fail_ = fault.manifests;
   }
@@ -103,8 +106,11 @@ class WalDeviceFS final : public FileSystemWrapper {
     }
     IOStatus Truncate(uint64_t size, const IOOptions& options,
                       IODebugContext* dbg) override {
-      return fs_->truncates_fail_ ? Error()
-                                  : target()->Truncate(size, options, dbg);
+      if (fs_->truncates_fail_) {
+        return Error();
+      }
+      return fs_->ignores_truncates_ ? IOStatus::OK()
+                                     : target()->Truncate(size, options, dbg);
     }
     IOStatus Sync(const IOOptions& options, IODebugContext* dbg) override {
       if (fs_->on_sync != nullptr) {
@@ -147,6 +153,7 @@ class WalDeviceFS final : public FileSystemWrapper {
   std::atomic<bool> appends_fail_{false};
   std::atomic<bool> syncs_fail_{false};
   std::atomic<bool> truncates_fail_{false};
+  std::atomic<bool> ignores_truncates_{false};
   std::atomic<bool> manifests_fail_{false};
 };
 
@@ -459,11 +466,18 @@ TEST_F(DBWalCutTest, WritesBehindAFailedOneSurviveWithoutABuffer) {
       {.syncs = true},
       {.appends = true, .written = 10, .truncates = true},
   };
-  for (size_t i = 0; i < std::size(kFaultsOfFiles); ++i) {
+  for (size_t i = 0; i < 2 * std::size(kFaultsOfFiles); ++i) {
+    const Fault& fault = kFaultsOfFiles[i / 2];
+    const bool two_queues = i % 2 == 1;
+    if (two_queues && fault.truncates) {
+      continue;  // see below
+    }
     for (const bool has_tables : {false, true}) {
-      SCOPED_TRACE(testing::Message() << "fault " << i << " " << has_tables);
+      SCOPED_TRACE(testing::Message() << "fault " << i / 2 << " queues "
+                                      << two_queues << " " << has_tables);
       Options options = DeviceOptions();
       options.wal_mmap_buffer_size = 0;
+      options.two_write_queues = two_queues;
       std::unique_ptr<TransactionDB> db;
       OpenTransactionDB(options, &db);
       if (has_tables) {
@@ -476,7 +490,7 @@ TEST_F(DBWalCutTest, WritesBehindAFailedOneSurviveWithoutABuffer) {
       for (const char* key : {"failed1", "failed2", "failed3"}) {
         ASSERT_OK(batch.Put(key, "1"));
       }
-      fs_->Break(kFaultsOfFiles[i]);
+      fs_->Break(fault);
       ASSERT_NOK(db->Write(sync_, &batch));
       fs_->Repair();
       ASSERT_OK(db->Resume());
@@ -497,7 +511,7 @@ TEST_F(DBWalCutTest, WritesBehindAFailedOneSurviveWithoutABuffer) {
       // A write whose sync has failed stays in the WAL, as in RocksDB, where
       // a column family may skip it.
       const std::string failed = GetOf(db.get(), "failed1");
-      if (!kFaultsOfFiles[i].syncs) {
+      if (!fault.syncs) {
         ASSERT_EQ("none", failed);
       }
       ASSERT_EQ(failed, GetOf(db.get(), "failed3"));
@@ -507,6 +521,69 @@ TEST_F(DBWalCutTest, WritesBehindAFailedOneSurviveWithoutABuffer) {
       prepared.clear();
       db.reset();
     }
+  }
+}
+
+// What stays in the WAL of a write that has failed could be all of it. Then the
+// next write would have sequence numbers of which the WAL has records, or, in
+// the same WAL, would be behind other bytes than its writer has counted. With
+// two queues, a part does as much harm: an open stops at it, as the next WAL
+// does not begin with the sequence number of the write.
+TEST_F(DBWalCutTest, WriteThatCannotBeCutOffWithoutABufferIsFatal) {
+  struct Case {
+    Fault fault;
+    bool two_queues = false;
+    bool paranoid = true;
+  };
+  const Case kCases[] = {
+      {.fault = {.appends = true, .written = kWhole, .truncates = true}},
+      {.fault = {.appends = true,
+                 .written = kWhole,
+                 .ignores_truncates = true}},
+      {.fault = {.appends = true, .written = 10, .truncates = true},
+       .paranoid = false},
+      {.fault = {.appends = true, .written = 10, .ignores_truncates = true},
+       .paranoid = false},
+      {.fault = {.appends = true, .written = 10, .truncates = true},
+       .two_queues = true},
+      {.fault = {.appends = true, .written = 10, .ignores_truncates = true},
+       .two_queues = true},
+      {.fault = {.appends = true, .written = kWhole, .truncates = true},
+       .two_queues = true},
+  };
+  for (size_t i = 0; i < std::size(kCases); ++i) {
+    SCOPED_TRACE(i);
+    Options options = DeviceOptions();
+    options.wal_mmap_buffer_size = 0;
+    options.two_write_queues = kCases[i].two_queues;
+    options.paranoid_checks = kCases[i].paranoid;
+    std::unique_ptr<TransactionDB> db;
+    OpenTransactionDB(options, &db);
+    ASSERT_OK(db->Put(sync_, "a", "1"));
+    std::unique_ptr<Transaction> keeper = Begin(db.get(), "keeper");
+    ASSERT_OK(keeper->Prepare());
+    fs_->Break(kCases[i].fault);
+    ASSERT_NOK(db->Put(sync_, "failed", std::string(1000, '1')));
+    fs_->Repair();
+    const Status error = Impl(db.get())->TEST_GetBGError();
+    ASSERT_EQ(Status::Severity::kFatalError, error.severity());
+    ASSERT_NE(error.ToString().find("cannot be cut off"), std::string::npos)
+        << error.ToString();
+    ASSERT_NOK(db->Resume());
+    ASSERT_NOK(db->Put(sync_, "behind", "1"));
+    CopyFilesOf(db.get());
+    keeper.reset();
+    db.reset();
+
+    std::vector<std::unique_ptr<Transaction>> prepared;
+    OpenTransactionCopy(options, &db, &prepared);
+    ASSERT_EQ("1", GetOf(db.get(), "a"));
+    ASSERT_EQ("none", GetOf(db.get(), "behind"));
+    ASSERT_EQ(1, prepared.size());
+    ASSERT_OK(prepared[0]->Commit());
+    ASSERT_EQ("1", GetOf(db.get(), "keeper"));
+    prepared.clear();
+    db.reset();
   }
 }
 

@@ -32,6 +32,8 @@ struct WalExtent {
   WalPosition begin;
   // Offset in the WAL, in bytes.
   uint64_t end = 0;
+  // The write has failed, and a part of the group may stay in the WAL.
+  bool stays = false;
   // The WAL was synced behind the group.
   bool is_synced = false;
   // What DBImpl::cached_recoverable_state_ was before the group; nullptr if the

@@ -335,18 +335,7 @@ TEST_F(CommitAttemptsTest, FollowerOfAnotherWrite) {
     SCOPED_TRACE(is_pipelined);
     options_.enable_pipelined_write = is_pipelined;
     OpenEmpty();
-    // The WAL that has the prepared section is needed until it is committed.
-    Begin();
-    ASSERT_OK(txn_->Put(handles_[0], "key", "value"));
-    const auto prepare = [this] { return txn_->Prepare(); };
-    ASSERT_OK(BehindAnotherWrite(prepare, "other", "1"));
-    FlushAll();
-    Restart();
-    std::vector<Transaction*> prepared;
-    db_->GetAllPreparedTransactions(&prepared);
-    ASSERT_EQ(1, prepared.size());
-    txn_.reset(prepared[0]);
-    // A failed commit in the WAL is known to be there.
+    PrepareValue();
     HistoryFaultFS::Rule rule;
     rule.op = HistoryFileOp::kSync;
     rule.pattern = "*.log";
@@ -354,16 +343,16 @@ TEST_F(CommitAttemptsTest, FollowerOfAnotherWrite) {
     rule.retryable = true;
     fs_->AddRule(rule);
     const auto commit = [this] { return txn_->Commit(); };
-    const Status s = BehindAnotherWrite(commit, "other", "2");
+    const Status s = BehindAnotherWrite(commit, "other", "value");
     ASSERT_TRUE(s.IsIOError()) << s.ToString();
     fs_->ClearRules();
     ASSERT_OK(db_->Resume());
-    EXPECT_EQ("NOT_FOUND", Get(handles_[0], "key"));
+    ExpectValues("NOT_FOUND");
     ASSERT_OK(txn_->Commit());
-    EXPECT_EQ("value", Get(handles_[0], "key"));
+    ExpectValues("value");
     Restart();
-    EXPECT_EQ("value", Get(handles_[0], "key"));
-    EXPECT_EQ("1", Get(handles_[0], "other"));
+    ExpectValues("value");
+    EXPECT_EQ("NOT_FOUND", Get(handles_[0], "other"));
     ExpectNothingPrepared();
   }
 }
