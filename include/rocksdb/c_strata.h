@@ -170,8 +170,10 @@ extern ROCKSDB_LIBRARY_API uint64_t
 rocksdb_livefiles_epoch_number(const rocksdb_livefiles_t* files, int index);
 
 /* For a DB whose directories have moved: replaces the cf_paths that
-   rocksdb_load_latest_options() returned in every column family that has a
-   layout; see rocksdb/utilities/cf_paths.h. */
+   rocksdb_load_latest_options() returned in every column family that has an
+   option of paths (level_sst_path_ids, level_blob_path_ids,
+   delta_sorted_path_id, path_prices or blob_hot_bytes); see
+   rocksdb/utilities/cf_paths.h. */
 extern ROCKSDB_LIBRARY_API void rocksdb_options_override_cf_paths(
     size_t num_column_families, rocksdb_options_t** column_family_options,
     const rocksdb_dbpath_t** paths, size_t num_paths, char** errptr);

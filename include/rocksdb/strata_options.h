@@ -129,7 +129,8 @@ struct StrataColumnFamilyOptions {
   // refused with InvalidArgument at open, at CreateColumnFamily() and by
   // SetOptions(). FIFO compaction, a compaction_service (remote compaction) and
   // follower instances are NotSupported. Checkpoint and BackupEngine copy a DB
-  // with several paths into one directory, without paths.
+  // with several paths into one directory, without paths, or into several: see
+  // rocksdb/utilities/copy_layout.h.
   //
   // Source: "Tiered key-value separation" (vertical, horizontal and selective
   // placement).
@@ -350,7 +351,9 @@ struct StrataColumnFamilyOptions {
   // closed.
   //
   // Has no effect without enable_blob_address_map. InvalidArgument if there is
-  // only one path, or if blob_hot_path_id names none.
+  // only one path, or if blob_hot_path_id names none. With a budget, OPTIONS
+  // files have cf_paths as with a layout. A checkpoint or a restored backup has
+  // no blob_hot_bytes.
   //
   // Source: TinyLFU (Einziger et al., 2017) for the sketch. HotRAP, Mutant and
   // PrismDB move keys with their values between the levels of an LSM-tree; with
@@ -376,15 +379,17 @@ struct StrataColumnFamilyOptions {
   // operands, so that a later read of the key merges only the operands that
   // were written since: the read asks no older memtable and no file.
   //
-  // Get(), MultiGet(), GetEntity(), KeyMayExist(), transactions, and the reads
-  // of writes for max_successive_merges use the cache; iterators and
-  // GetMergeOperands() do not. ReadOptions::fill_cache is respected. Values
-  // that are wide columns are not kept. A flush of newer operands
-  // merges them into the kept value; a flush of any other newer entry of the
-  // key (or of a key with a similar hash) or of range deletions drops it,
-  // unless it was read after the memtable was switched. Ingestion of files,
-  // deletion of files and compaction filters that change a value clear the
-  // cache.
+  // Get(), MultiGet(), GetEntity(), MultiGetEntity(), KeyMayExist(),
+  // write-committed and optimistic transactions, and the reads of writes for
+  // max_successive_merges use the cache. Iterators and GetMergeOperands() do
+  // not, nor do reads with kPersistedTier, kMemtableTier,
+  // ReadOptions::ignore_range_deletions or merge_operand_count_threshold.
+  // ReadOptions::fill_cache is respected. Values that are wide columns are not
+  // kept. A flush of newer operands merges them into the kept value; a flush of
+  // any other newer entry of the key (or of a key with a similar hash) or of
+  // range deletions drops it, unless it was read after the memtable was
+  // switched. Ingestion of files, deletion of files and compaction filters that
+  // change a value clear the cache.
   //
   // Memory: merged_value_cache_size.
   //

@@ -18,8 +18,8 @@ namespace ROCKSDB_NAMESPACE {
 // LoadLatestOptions() returns them. Replaces them by `cf_paths` in every column
 // family that has such an option, before the descriptors go to DB::Open();
 // other column families are left alone. path_prices become empty if they are
-// for another number of paths, and blob_hot_bytes becomes 0 if
-// blob_hot_path_id is not one of the paths.
+// for another number of paths, and blob_hot_bytes becomes 0 if blob_hot_path_id
+// is not one of the paths, or if there is only one.
 //
 // Never open a *copy* of such a DB with the directories of the original: it
 // would delete files there that it does not know.

@@ -43,7 +43,10 @@ struct CopyLayout {
     // * a blob file by the deepest level with an SST file whose oldest blob
     //   file it is, or, if there is none, by the deepest level with an SST file
     //   that may refer to it. Without level_blob_path_ids, all go to path 0.
-    // Compaction later moves files that lie on another path than this says.
+    //   A hot blob file (blob_hot_bytes) goes by the levels of its home, the
+    //   path from which its values came.
+    // Compaction later moves files that lie on another path than this says. The
+    // copy has no blob_hot_bytes.
     std::vector<uint32_t> level_sst_path_ids;
     std::vector<uint32_t> level_blob_path_ids;
     int32_t delta_sorted_path_id = -1;

@@ -84,8 +84,9 @@ struct MigratePathsOptions {
 // Moves all files of the column family that lie on other paths than its layout
 // (level_sst_path_ids, level_blob_path_ids, delta_sorted_path_id) says, and
 // nothing else: SST files with the values that they refer to, one after the
-// other, and delta files. It returns when no file is left to move. It works
-// with disable_auto_compactions, too.
+// other, hot blob files that blob_hot_bytes or blob_hot_path_id no longer keeps
+// where they are, and delta files. It returns when no file is left to move. It
+// works with disable_auto_compactions, too.
 //
 // All data can be read at any time, by iterators and snapshots from before as
 // well. A file that was replaced stays on its old path until its last reader
@@ -119,9 +120,10 @@ struct MigratePathsOptions {
 // * Busy: another call for the column family is running. Nothing has changed.
 // * Incomplete: it was canceled; DB::DisableManualCompaction(),
 //   DB::AbortAllCompactions() or DB::CompactRange() with change_level was
-//   called; or delta files of a column family that no longer separates deltas
-//   wait for snapshots. What was moved stays moved, and the layout stays set.
-//   The message says how much is left.
+//   called; delta files of a column family that no longer separates deltas
+//   wait for snapshots, or have operands that cannot be merged; or hot blob
+//   files have damaged values. What was moved stays moved, and the layout stays
+//   set. The message says how much is left.
 // * ShutdownInProgress, ColumnFamilyDropped: the DB is being closed, or the
 //   column family was dropped.
 // * other errors: a job has failed. The message says what is left, and where.
