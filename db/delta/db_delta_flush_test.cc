@@ -31,6 +31,7 @@
 #include "test_util/strata/retryable_error_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
+#include "test_util/testutil.h"
 #include "utilities/fault_injection_fs.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -876,6 +877,17 @@ TEST_F(DBDeltaFlushTest, UnsupportedOptionsAreRefused) {
   Options purge = Without(options);
   purge.experimental_mempurge_threshold = 0.5;
   EXPECT_TRUE(TryReopen(purge).IsNotSupported());
+  // In RocksDB, timestamps that are not persisted can begin in an old database.
+  Options timestamps = Without(options);
+  timestamps.comparator = test::BytewiseComparatorWithU64TsWrapper();
+  timestamps.persist_user_defined_timestamps = false;
+  timestamps.allow_concurrent_memtable_write = false;
+  EXPECT_EQ(
+      "Not implemented: Merge operands in delta files "
+      "(enable_delta_separation) cannot be combined with user-defined "
+      "timestamps: a key has operands for each timestamp (column family "
+      "default)",
+      TryReopen(timestamps).ToString());
 
   TransactionDBOptions prepared;
   prepared.write_policy = WRITE_PREPARED;

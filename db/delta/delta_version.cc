@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "options/strata/delta_options.h"
+
 namespace ROCKSDB_NAMESPACE {
 
 namespace {
@@ -769,7 +771,7 @@ Status DeltaVersionBuilder::Apply(const DeltaEdit& edit, const Comparator* ucmp,
   }
   Status s = edit.Validate();
   if (s.ok() && ucmp->timestamp_size() > 0) {
-    s = Status::NotSupported("Delta version", "user-defined timestamps");
+    s = DeltasOfTimestamps();
   }
   if (s.ok()) {
     DeltaVersion* const version = Mutable();

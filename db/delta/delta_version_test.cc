@@ -1104,7 +1104,12 @@ TEST_F(DeltaVersionTest, ComparatorWithTimestampsIsRefused) {
   DeltaEdit edit;
   edit.AddFile(
       MakeDeltaFile(60, DeltaKind::kOperands, DeltaTier::kFlushed, 50));
-  ASSERT_TRUE(Apply(edit, &state).IsNotSupported());
+  const Status s = Apply(edit, &state);
+  ASSERT_TRUE(s.IsNotSupported());
+  for (const char* part : {"enable_delta_separation", "user-defined timestamps",
+                           "a key has operands for each timestamp"}) {
+    ASSERT_NE(s.ToString().find(part), std::string::npos) << s.ToString();
+  }
 }
 
 }  // namespace ROCKSDB_NAMESPACE

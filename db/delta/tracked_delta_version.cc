@@ -12,8 +12,13 @@ namespace ROCKSDB_NAMESPACE {
 
 Status TrackedDeltaVersion::Apply(const DeltaEdit& edit, const Comparator* ucmp,
                                   const DeltaVersion::FileMaker& make_file,
+                                  const std::string& family,
                                   const Verify& verify) {
   Status s = builder_.Apply(edit, ucmp, make_file);
+  if (s.IsNotSupported() && !family.empty()) {
+    // The options of this column family are the reason.
+    return Status::CopyAppendMessage(s, " (column family ", family + ")");
+  }
   if (!s.ok() || verify == nullptr) {
     return s;
   }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <string>
 #include <unordered_set>
 #include <utility>
 
@@ -37,9 +38,12 @@ class TrackedDeltaVersion {
       : builder_(std::move(base)) {}
 
   // Applies the edit, see DeltaVersionBuilder.
+  // family: name of the column family, for the message of NotSupported; empty
+  //     if it is not known.
   // verify: nullptr if missing files need not be tracked.
   Status Apply(const DeltaEdit& edit, const Comparator* ucmp,
-               const DeltaVersion::FileMaker& make_file, const Verify& verify);
+               const DeltaVersion::FileMaker& make_file,
+               const std::string& family, const Verify& verify);
   const DeltaVersion* Current() const { return builder_.Current(); }
   Status Finish(std::shared_ptr<const DeltaVersion>* result) const {
     return builder_.Finish(result);

@@ -5,12 +5,14 @@
 
 #include <memory>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "db/delta/delta_edit_test_util.h"
 #include "port/stack_trace.h"
 #include "rocksdb/comparator.h"
 #include "test_util/testharness.h"
+#include "test_util/testutil.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -28,12 +30,12 @@ class TrackedDeltaVersionTest : public testing::Test {
   }
 
   Status Apply(const DeltaEdit& edit) {
-    return tracked_.Apply(edit, BytewiseComparator(), MakeFile,
-                          [this](const DeltaFileDescription& file) {
-                            ++asked_;
-                            return gone_.count(file.number) == 0 ? Status::OK()
-                                                                 : answer_;
-                          });
+    return tracked_.Apply(
+        edit, BytewiseComparator(), MakeFile,
+        /*family=*/"", [this](const DeltaFileDescription& file) {
+          ++asked_;
+          return gone_.count(file.number) == 0 ? Status::OK() : answer_;
+        });
   }
 
   TrackedDeltaVersion tracked_;
@@ -126,8 +128,28 @@ TEST_F(TrackedDeltaVersionTest, ErrorOfTheCheckFailsTheEdit) {
 
 TEST_F(TrackedDeltaVersionTest, WithoutACheckAllFilesAreThere) {
   ASSERT_OK(tracked_.Apply(Flush(11), BytewiseComparator(), MakeFile,
-                           /*verify=*/nullptr));
+                           /*family=*/"", /*verify=*/nullptr));
   EXPECT_TRUE(tracked_.AllFilesAreThere());
+}
+
+TEST_F(TrackedDeltaVersionTest, RefusedComparatorIsThatOfTheColumnFamily) {
+  const std::string text =
+      "Not implemented: Merge operands in delta files "
+      "(enable_delta_separation) cannot be combined with user-defined "
+      "timestamps: a key has operands for each timestamp";
+  const auto error = [](const DeltaEdit& edit, const Comparator* ucmp,
+                        const std::string& family) {
+    return TrackedDeltaVersion()
+        .Apply(edit, ucmp, MakeFile, family, /*verify=*/nullptr)
+        .ToString();
+  };
+  const Comparator* const ucmp = test::BytewiseComparatorWithU64TsWrapper();
+  EXPECT_EQ(error(Flush(11), ucmp, "f"), text + " (column family f)");
+  EXPECT_EQ(error(Flush(11), ucmp, ""), text);
+  // Other errors are not about options.
+  const std::string damaged = error(DeltaEdit(), BytewiseComparator(), "f");
+  EXPECT_EQ(damaged.rfind("Corruption", 0), 0) << damaged;
+  EXPECT_EQ(damaged.find("column family"), std::string::npos) << damaged;
 }
 
 TEST_F(TrackedDeltaVersionTest, IncompleteSnapshotLacksFiles) {

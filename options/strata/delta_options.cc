@@ -48,6 +48,8 @@ const char* const kTransactions =
     "write-prepared or write-unprepared transactions";
 const char* const kWhyNotTransactions =
     "sequence numbers do not tell which operands belong to a value";
+const char* const kTimestamps = "user-defined timestamps";
+const char* const kWhyNotTimestamps = "a key has operands for each timestamp";
 
 }  // namespace
 
@@ -104,8 +106,7 @@ Status ValidateDeltaOptions(const DBOptions& db_options,
   }
   const Comparator* const comparator = cf_options.comparator;
   if (comparator->timestamp_size() > 0) {
-    return RefusedWithDeltas("user-defined timestamps",
-                             "a key has operands for each timestamp");
+    return RefusedWithDeltas(kTimestamps, kWhyNotTimestamps);
   }
   if (comparator->CanKeysWithDifferentByteContentsBeEqual()) {
     return RefusedWithDeltas(
@@ -133,6 +134,13 @@ Status DeltasOfTransactions(const std::string& column_family) {
       " has merge operands in delta files (enable_delta_separation), which "
       "cannot be combined with " +
       kTransactions + ": " + kWhyNotTransactions);
+}
+
+Status DeltasOfTimestamps() {
+  return Status::NotSupported(
+      std::string("Merge operands in delta files (enable_delta_separation) "
+                  "cannot be combined with ") +
+      kTimestamps + ": " + kWhyNotTimestamps);
 }
 
 size_t DeltaCacheSize(const ImmutableCFOptions& ioptions,

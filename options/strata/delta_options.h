@@ -40,6 +40,8 @@ Status RefuseDeltaSeparationOfTransactions(
 
 // Returns the error for such transactions if `column_family` has delta files.
 Status DeltasOfTransactions(const std::string& column_family);
+// Returns the error for a comparator with timestamps if there are delta files.
+Status DeltasOfTimestamps();
 
 // Returns delta_cache_size in bytes, with its default resolved for these
 // options.
