@@ -35,8 +35,9 @@ Status ValidateId(const std::string& entry, uint32_t id, size_t num_paths) {
                                    std::to_string(PathLayout::kMaxPaths - 1));
   }
   if (id >= num_paths) {
-    return Status::InvalidArgument(entry + " names no path: cf_paths has " +
-                                   std::to_string(num_paths));
+    return Status::InvalidArgument(
+        entry + " names no path: cf_paths (or db_paths) has " +
+        std::to_string(num_paths));
   }
   return Status::OK();
 }

@@ -130,8 +130,10 @@ TEST_F(PathLayoutTest, ValidateNamesTheBadPathId) {
   ASSERT_OK(PathLayout::Validate({0, 1, 2, 3}, {3}, 3, 4));
   Status s = PathLayout::Validate({0, 1, 2}, {}, -1, 2);
   ASSERT_TRUE(s.IsInvalidArgument());
-  ASSERT_NE(s.ToString().find("level_sst_path_ids: path id 2 of level 2"),
-            std::string::npos);
+  ASSERT_NE(s.ToString().find("level_sst_path_ids: path id 2 of level 2 names "
+                              "no path: cf_paths (or db_paths) has 2"),
+            std::string::npos)
+      << s.ToString();
   s = PathLayout::Validate({0}, {0, 9}, -1, 12);
   ASSERT_TRUE(s.IsInvalidArgument());
   ASSERT_NE(s.ToString().find("level_blob_path_ids: path id 9 of level 1"),

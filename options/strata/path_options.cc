@@ -51,10 +51,11 @@ Status ValidateHotPath(const ColumnFamilyOptions& options, size_t num_paths) {
   return Status::InvalidArgument(
       num_paths == 1
           ? "blob_hot_bytes needs a path for hot values beside that of the "
-            "others, but cf_paths has 1 path"
+            "others, but cf_paths (or db_paths) has 1 path"
           : "blob_hot_path_id: path id " +
                 std::to_string(options.blob_hot_path_id) +
-                " names no path: cf_paths has " + std::to_string(num_paths));
+                " names no path: cf_paths (or db_paths) has " +
+                std::to_string(num_paths));
 }
 
 // Calls `dump` with the name and value of each layout option that is set.

@@ -226,13 +226,16 @@ TEST(PathOptionsValidationTest, HotValuesNeedAPathOfTheirOwn) {
   EXPECT_TRUE(s.IsInvalidArgument());
   EXPECT_TRUE(Mentions(s.ToString(), "blob_hot_bytes needs a path"))
       << s.ToString();
+  EXPECT_TRUE(Mentions(s.ToString(), "but cf_paths (or db_paths) has 1 path"))
+      << s.ToString();
   cf_options.cf_paths = {{"/a", 1}, {"/b", 2}};
   EXPECT_OK(ValidatePathOptions(db_options, cf_options));
   cf_options.blob_hot_path_id = 2;
   s = ValidatePathOptions(db_options, cf_options);
   EXPECT_TRUE(s.IsInvalidArgument());
-  EXPECT_TRUE(
-      Mentions(s.ToString(), "blob_hot_path_id: path id 2 names no path"))
+  EXPECT_TRUE(Mentions(s.ToString(),
+                       "blob_hot_path_id: path id 2 names no path: cf_paths "
+                       "(or db_paths) has 2"))
       << s.ToString();
 }
 
@@ -348,6 +351,11 @@ TEST(PathOptionsValidationTest, DbPathsStandInForCfPaths) {
   EXPECT_TRUE(ValidatePathOptions(db_options, cf_options).IsInvalidArgument());
   db_options.db_paths = {{"/a", 1}, {"/b", 2}};
   ASSERT_OK(ValidatePathOptions(db_options, cf_options));
+  cf_options.level_sst_path_ids = {0, 2};
+  const Status s = ValidatePathOptions(db_options, cf_options);
+  EXPECT_TRUE(Mentions(s.ToString(), "cf_paths (or db_paths) has 2"))
+      << s.ToString();
+  cf_options.level_sst_path_ids = {0, 1};
   cf_options.cf_paths = {{"/a", 1}};
   EXPECT_TRUE(ValidatePathOptions(db_options, cf_options).IsInvalidArgument());
 }
