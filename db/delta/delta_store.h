@@ -48,8 +48,8 @@ class DeltaStore {
   DeltaCache* cache() const {
     return cache_ != nullptr && cache_->is_on() ? cache_.get() : nullptr;
   }
-  // Returns what cache() has. Its evictions are counted while it is off, too, so
-  // that their number never becomes smaller.
+  // Returns what cache() has. Evictions are counted while it is off, too: their
+  // number never becomes smaller.
   SieveTable::Stats CacheStats() const {
     return cache_ != nullptr ? cache_->GetStats() : SieveTable::Stats();
   }
