@@ -614,6 +614,7 @@ STRATA_TEST_MAIN = \
   db/strata/recovered_wals_test.cc \
   db/strata/refused_edit_test.cc \
   db/strata/refused_records_test.cc \
+  db/strata/remote_compaction_filter_test.cc \
   db/strata/round_robin_compaction_test.cc \
   db/strata/seeded_db_test.cc \
   db/strata/seeded_metamorphic_test.cc \

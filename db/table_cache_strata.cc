@@ -1,6 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
+#include <cassert>
+
 #include "db/strata/point_read.h"
 #include "db/table_cache.h"
 #include "table/get_context.h"
@@ -12,13 +14,17 @@ namespace ROCKSDB_NAMESPACE {
 // for the range deletion, but can skip its point entries.
 bool TableCache::SkipsPoints(const FileMetaData& file,
                              const GetContext* get_context) {
-  return get_context->point_read() != nullptr &&
-         get_context->point_read()->SkipsPoints(
-             file.blob_refs.mapped.PointCeiling(file.fd.largest_seqno));
+  assert(get_context->point_read() != nullptr);
+  return get_context->point_read()->SkipsPoints(
+      file.blob_refs.mapped.PointCeiling(file.fd.largest_seqno));
 }
 
 void TableCache::SkipPoints(const FileMetaData& file,
                             MultiGetContext::Range* range) {
+  // All keys of a batch have a PointRead, or none has.
+  if (range->empty() || range->begin()->get_context->point_read() == nullptr) {
+    return;
+  }
   for (auto iter = range->begin(); iter != range->end(); ++iter) {
     if (SkipsPoints(file, iter->get_context)) {
       range->SkipKey(iter);

@@ -31,6 +31,7 @@
 #include "rocksdb/utilities/transaction_db.h"
 #include "rocksdb/utilities/write_batch_with_index.h"
 #include "rocksdb/wide_columns.h"
+#include "test_util/strata/compaction_worker_test_util.h"
 #include "test_util/strata/retryable_error_test_util.h"
 #include "test_util/strata/strata_db_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
@@ -710,48 +711,9 @@ TEST_F(DBMergedValueTest, SnapshotBelowADeletionOfFilesFillsNothing) {
   EXPECT_EQ(Get("k"), "3");
 }
 
-namespace {
-
-// Runs compactions in this process as another process would.
-class WorkerHere : public CompactionService {
- public:
-  WorkerHere(std::string dbname, const Options& options)
-      : dbname_(std::move(dbname)), options_(options) {}
-  const char* Name() const override { return "WorkerHere"; }
-  CompactionServiceScheduleResponse Schedule(
-      const CompactionServiceJobInfo& /*info*/,
-      const std::string& compaction_service_input) override {
-    input_ = compaction_service_input;
-    return CompactionServiceScheduleResponse(
-        "job", CompactionServiceJobStatus::kSuccess);
-  }
-  CompactionServiceJobStatus Wait(const std::string& /*scheduled_job_id*/,
-                                  std::string* result) override {
-    CompactionServiceOptionsOverride overrides;
-    overrides.env = options_.env;
-    overrides.merge_operator = options_.merge_operator;
-    overrides.table_factory = options_.table_factory;
-    status = DB::OpenAndCompact(OpenAndCompactOptions(), dbname_,
-                                dbname_ + "/worker", input_, result, overrides);
-    ++compactions;
-    return status.ok() ? CompactionServiceJobStatus::kSuccess
-                       : CompactionServiceJobStatus::kFailure;
-  }
-
-  Status status;
-  int compactions = 0;
-
- private:
-  const std::string dbname_;
-  const Options options_;
-  std::string input_;
-};
-
-}  // namespace
-
 TEST_F(DBMergedValueTest, RemoteCompactionKeepsCachedValues) {
   Options options = CacheOptions();
-  const auto worker = std::make_shared<WorkerHere>(dbname_, options);
+  const auto worker = std::make_shared<CompactionWorkerHere>(dbname_, options);
   options.compaction_service = worker;
   DestroyAndReopen(options);
   MergeMany("k", {"a", "b"});
