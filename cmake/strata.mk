@@ -314,6 +314,7 @@ STRATA_LIB = \
   util/strata/saved_perf_counts.cc \
   util/strata/secure_getenv.cc \
   util/strata/sieve_table.cc \
+  util/strata/status_message.cc \
   util/strata/strata_abi.cc \
   utilities/blob_db/blob_dump_tool_strata.cc \
   utilities/strata/field_update.cc \
@@ -700,6 +701,7 @@ STRATA_TEST_MAIN = \
   util/strata/secure_getenv_test.cc \
   util/strata/shared_bytes_test.cc \
   util/strata/sieve_table_test.cc \
+  util/strata/status_message_test.cc \
   util/strata/strata_abi_test.cc \
   utilities/strata/field_update_test.cc \
   utilities/transactions/commit_attempts_test.cc \

@@ -99,6 +99,7 @@ void CompactionMapping::AddParts(size_t n) {
   while (parts_.size() < n) {
     parts_.emplace_back(new Part(this));
   }
+  TEST_SYNC_POINT_CALLBACK("CompactionMapping::AddParts", removals_.get());
 }
 
 Status CompactionMapping::Publish() {
@@ -126,11 +127,10 @@ Status CompactionMapping::Publish() {
                  compaction_->column_family_data()->GetName().c_str(),
                  compaction_->output_level(), counts.inputs, counts.kept,
                  num_renamed_, counts.hidden, counts.deferred, files.size());
-  if (!removals_->complete()) {
-    return Status::IOError(
-        "The names of values that the compaction removes could not be stored");
+  Status s = removals_->status("the compaction");
+  if (s.ok()) {
+    s = blobs_->unsettled_jobs()->failure();
   }
-  Status s = blobs_->unsettled_jobs()->failure();
   if (!s.ok()) {
     return s;
   }

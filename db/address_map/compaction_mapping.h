@@ -128,7 +128,9 @@ class CompactionMapping {
   Part* part(size_t subcompaction) { return parts_[subcompaction].get(); }
 
   // Inserts the new values into the map and marks the job as unsettled if it
-  // has names to demote. After an error the job must not commit its edit.
+  // has names to demote. After an error the job must not commit its edit. An
+  // error of the file of names (DeferredRemovals::status()) keeps the flags of
+  // the file system's, so that the error handler treats it as one of an output.
   // REQUIRES: all subcompactions succeeded; outputs and their directories are
   // synced.
   Status Publish();

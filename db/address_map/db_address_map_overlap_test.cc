@@ -23,11 +23,15 @@
 #include "port/stack_trace.h"
 #include "rocksdb/compaction_filter.h"
 #include "rocksdb/convenience.h"
+#include "rocksdb/env.h"
+#include "rocksdb/file_system.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/listener.h"
 #include "rocksdb/merge_operator.h"
+#include "rocksdb/sst_file_manager.h"
 #include "rocksdb/sst_file_writer.h"
 #include "test_util/strata/address_map_db_test_util.h"
+#include "test_util/strata/retryable_error_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
@@ -67,6 +71,56 @@ class Remover : public CompactionFilter {
 
  private:
   std::set<std::string> keys_;
+};
+
+// Removes all values.
+class CountingRemover : public CompactionFilter {
+ public:
+  Decision FilterV2(int, const Slice&, ValueType, const Slice&, std::string*,
+                    std::string*) const override {
+    ++num_removed;
+    return Decision::kRemove;
+  }
+  const char* Name() const override { return "CountingRemover"; }
+
+  mutable std::atomic<int> num_removed{0};
+};
+
+// A file system that makes no temporary file while it is told so.
+class NoTemporaryFilesFS : public FileSystemWrapper {
+ public:
+  // error: what it returns then.
+  NoTemporaryFilesFS(const std::shared_ptr<FileSystem>& base,
+                     const IOStatus& error)
+      : FileSystemWrapper(base), error_(error) {}
+
+  static const char* kClassName() { return "NoTemporaryFilesFS"; }
+  const char* Name() const override { return kClassName(); }
+
+  IOStatus NewWritableFile(const std::string& name, const FileOptions& options,
+                           std::unique_ptr<FSWritableFile>* result,
+                           IODebugContext* dbg) override {
+    return fails && name.ends_with(".dbtmp")
+               ? error_
+               : target()->NewWritableFile(name, options, result, dbg);
+  }
+
+  std::atomic<bool> fails{false};
+
+ private:
+  const IOStatus error_;
+};
+
+// Keeps the last error that was told.
+class ErrorListener : public EventListener {
+ public:
+  ~ErrorListener() override { error.PermitUncheckedError(); }
+  void OnBackgroundError(BackgroundErrorReason /*reason*/,
+                         Status* bg_error) override {
+    error = *bg_error;
+  }
+
+  Status error;
 };
 
 }  // namespace
@@ -133,6 +187,16 @@ class DBAddressMapOverlapTest : public AddressMapDBTestBase,
     ASSERT_TRUE(was_reached);
     thread.join();
     check(/*second_is_over=*/true);
+  }
+
+  // Adds names until some cannot be stored. REQUIRES: no temporary file can be
+  // made.
+  void LoseNames(DeferredRemovals* removals) {
+    const std::vector<MapName> names(
+        1024, MapName{Blobs()->HashOf("other"), /*seq=*/1, /*birth=*/0});
+    while (removals->complete()) {
+      removals->Add(names.data(), names.size());
+    }
   }
 
   void CheckValue(const std::string& key, const std::string& expected) {
@@ -628,16 +692,10 @@ TEST_P(DBAddressMapOverlapTest, CompactionThatLosesItsRemovalsFails) {
   ASSERT_OK(Flush());
   WaitForJobs();
   const std::vector<std::string> inputs = FilesOf(0);
-  const std::vector<MapName> names(
-      1024, MapName{Blobs()->HashOf("other"), /*seq=*/1, /*birth=*/0});
   const auto reached =
       EnableCallBackOnce("CompactionMapping::Publish", [&](void* arg) {
-        auto* const removals = static_cast<DeferredRemovals*>(arg);
-        // No spill file can be created.
         env_->non_writeable_rate_.store(100);
-        while (removals->complete()) {
-          removals->Add(names.data(), names.size());
-        }
+        LoseNames(static_cast<DeferredRemovals*>(arg));
         env_->non_writeable_rate_.store(0);
       });
   const Status s = CompactInto(0, kBottom);
@@ -656,6 +714,124 @@ TEST_P(DBAddressMapOverlapTest, CompactionThatLosesItsRemovalsFails) {
   CheckValue("k", "NOT_FOUND");
   CheckValue("a", Long("a"));
   CheckMap(1);
+}
+
+// If a compaction cannot store the names that it removes, the DB goes on as
+// after the same error of an SST file of the compaction.
+TEST_P(DBAddressMapOverlapTest, LostRemovalsAreTheErrorOfTheirFile) {
+  const std::string second = dbname_ + "_second";
+  struct Case {
+    std::string name;
+    IOStatus error;
+    bool has_two_paths;
+    Status::Severity severity;
+  };
+  const std::vector<Case> cases = {
+      {"no space", IOStatus::NoSpace("injected"), false,
+       Status::Severity::kSoftError},
+      {"no space, two paths", IOStatus::NoSpace("injected"), true,
+       Status::Severity::kSoftError},
+      {"retryable", RetryableError(), false, Status::Severity::kNoError},
+      {"device of a path", IOStatus::IOError("injected"), true,
+       Status::Severity::kNoError}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    const auto fs =
+        std::make_shared<NoTemporaryFilesFS>(env_->GetFileSystem(), c.error);
+    const std::unique_ptr<Env> env = NewCompositeEnv(fs);
+    const auto listener = std::make_shared<ErrorListener>();
+    Remover filter;
+    filter.Remove("k");
+    Options options = MapOptions();
+    options.env = env.get();
+    options.compaction_filter = &filter;
+    options.listeners = {listener};
+    options.sst_file_manager.reset(NewSstFileManager(env.get()));
+    if (c.has_two_paths) {
+      options.cf_paths = {{dbname_, uint64_t{1} << 30},
+                          {second, uint64_t{1} << 30}};
+      options.level_blob_path_ids = {1};
+    }
+    DestroyAndReopen(options);
+    EXPECT_OK(Put("a", Long("a")));
+    EXPECT_OK(Put("k", Long("k")));
+    EXPECT_OK(Flush());
+    WaitForJobs();
+    const auto reached =
+        EnableCallBackOnce("CompactionMapping::Publish", [&](void* arg) {
+          fs->fails = true;
+          LoseNames(static_cast<DeferredRemovals*>(arg));
+          fs->fails = false;
+        });
+    const Status s = ForceCompaction();
+    EXPECT_TRUE(reached->load());
+    DisableCallBacks();
+    EXPECT_TRUE(s.IsIOError()) << s.ToString();
+    EXPECT_EQ(s.subcode(), c.error.subcode()) << s.ToString();
+    for (const std::string& part :
+         {std::string("The names of values that the compaction removes could "
+                      "not be stored: ") +
+              dbname_ + "/",
+          std::string(".dbtmp: injected")}) {
+      EXPECT_NE(s.ToString().find(part), std::string::npos) << s.ToString();
+    }
+    EXPECT_EQ(listener->error.severity(), c.severity)
+        << listener->error.ToString();
+    const bool is_of_device = c.has_two_paths && !c.error.IsNoSpace();
+    EXPECT_EQ(listener->error.ToString().find(
+                  "(" + dbname_ + " is path id 0") != std::string::npos,
+              is_of_device)
+        << listener->error.ToString();
+
+    // Writes go on, and the next compaction succeeds.
+    EXPECT_OK(Put("b", Long("b")));
+    EXPECT_TRUE(WaitUntil([&] { return dbfull()->TEST_GetBGError().ok(); }));
+    EXPECT_OK(ForceCompaction());
+    WaitForJobs();
+    CheckValue("k", "NOT_FOUND");
+    CheckValue("a", Long("a"));
+    CheckValue("b", Long("b"));
+    CheckMap(2);
+    Destroy(options);
+    EXPECT_OK(DestroyDir(env_, second));
+    last_options_ = CurrentOptions();  // the Env of the others is gone
+  }
+}
+
+// A compaction that cannot be committed any more does not read its whole input.
+TEST_P(DBAddressMapOverlapTest, CompactionEndsWhenItsRemovalsAreLost) {
+  constexpr int kKeys = 2000;
+  CountingRemover filter;
+  Options options = MapOptions();
+  options.compaction_filter = &filter;
+  DestroyAndReopen(options);
+  for (int i = 0; i < kKeys; ++i) {
+    ASSERT_OK(Put(Key(i), Long("v")));
+  }
+  ASSERT_OK(Flush());
+  WaitForJobs();
+  const auto reached =
+      EnableCallBackOnce("CompactionMapping::AddParts", [&](void* arg) {
+        env_->non_writeable_rate_.store(100);
+        LoseNames(static_cast<DeferredRemovals*>(arg));
+        env_->non_writeable_rate_.store(0);
+      });
+  const Status s = CompactInto(0, kBottom);
+  EXPECT_TRUE(reached->load());
+  DisableCallBacks();
+  EXPECT_TRUE(s.IsIOError()) << s.ToString();
+  EXPECT_NE(s.ToString().find("could not be stored"), std::string::npos)
+      << s.ToString();
+  EXPECT_GT(filter.num_removed.load(), 0);
+  EXPECT_LT(filter.num_removed.load(), kKeys / 2);
+
+  Reopen(options);
+  EXPECT_EQ(Get(Key(0)), Long("v"));
+  EXPECT_EQ(Get(Key(kKeys - 1)), Long("v"));
+  CheckMap(kKeys);
+  ASSERT_OK(CompactInto(0, kBottom));
+  WaitForJobs();
+  CheckMap(0);
 }
 
 // A deletion of files fails, and so does its undo, so the map lacks values that

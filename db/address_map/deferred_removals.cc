@@ -8,6 +8,7 @@
 
 #include "test_util/sync_point.h"
 #include "util/coding.h"
+#include "util/strata/status_message.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -45,11 +46,12 @@ Status DeferredRemovals::Append() {
 }
 
 void DeferredRemovals::Spill() {
-  if (complete_) {
-    if (Append().ok()) {
+  if (error_.ok()) {
+    const Status s = Append();
+    if (s.ok()) {
       in_file_ += in_memory_;
     } else {
-      Fail();
+      Fail(s);
     }
   }
   ClearMemory();
@@ -57,15 +59,16 @@ void DeferredRemovals::Spill() {
 
 void DeferredRemovals::MoveToFile() {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (new_spill_file_ == nullptr || in_memory_ == 0 || !complete_) {
+  if (new_spill_file_ == nullptr || in_memory_ == 0 || !error_.ok()) {
     return;
   }
-  if (Append().ok()) {
+  const Status s = Append();
+  if (s.ok()) {
     in_file_ += in_memory_;
     ClearMemory();
   } else if (in_file_ > 0) {
     // After a failed append the file is not read.
-    Fail();
+    Fail(s);
   } else {
     spill_file_.reset();
   }
@@ -84,8 +87,10 @@ void DeferredRemovals::ClearMemory() {
   in_memory_ = 0;
 }
 
-void DeferredRemovals::Fail() {
-  complete_ = false;
+void DeferredRemovals::Fail(const Status& error) {
+  if (error_.ok()) {
+    error_ = error;
+  }
   spill_file_.reset();
   in_file_ = 0;
 }
@@ -102,7 +107,18 @@ size_t DeferredRemovals::MemoryUsage() const {
 
 bool DeferredRemovals::complete() const {
   std::lock_guard<std::mutex> lock(mutex_);
-  return complete_;
+  return error_.ok();
+}
+
+Status DeferredRemovals::status(const std::string& job) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (error_.ok()) {
+    return Status::OK();
+  }
+  const std::string cause = MessageOf(error_);
+  return WithMessage(error_, "The names of values that " + job +
+                                 " removes could not be stored" +
+                                 (cause.empty() ? "" : ": " + cause));
 }
 
 Status DeferredRemovals::ForEach(
@@ -120,7 +136,7 @@ Status DeferredRemovals::ForEach(
   Status s;
   TEST_SYNC_POINT_CALLBACK("DeferredRemovals::ForEach", &s);
   if (!s.ok()) {
-    Fail();
+    Fail(s);
     return s;
   }
   if (spill_file_ != nullptr) {
@@ -129,7 +145,7 @@ Status DeferredRemovals::ForEach(
       return Status::OK();
     });
     if (!s.ok()) {
-      Fail();
+      Fail(s);
     }
   }
   uint64_t left = in_memory_;
@@ -161,7 +177,8 @@ uint64_t DeferredRemovals::Remove(AddressMap* map) {
 void DeferredRemovals::Clear() {
   std::lock_guard<std::mutex> lock(mutex_);
   ClearLocked();
-  complete_ = true;
+  error_.PermitUncheckedError();
+  error_ = Status::OK();
 }
 
 void DeferredRemovals::ClearLocked() {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "db/address_map/address_map.h"
@@ -30,7 +31,8 @@ namespace ROCKSDB_NAMESPACE {
 //
 // Names beyond the cap go to a spill file. If writing it fails, the names are
 // dropped and complete() returns false: the map then keeps entries that are
-// never read, until it is next rebuilt from the files.
+// never read, until it is next rebuilt from the files. A job that is not
+// committed yet fails with status() instead.
 //
 // Thread-safe.
 class DeferredRemovals {
@@ -47,6 +49,7 @@ class DeferredRemovals {
       : cap_(cap), new_spill_file_(new_spill_file) {}
   DeferredRemovals(const DeferredRemovals&) = delete;
   DeferredRemovals& operator=(const DeferredRemovals&) = delete;
+  ~DeferredRemovals() { error_.PermitUncheckedError(); }
 
   void Add(const MapName* names, size_t n);
 
@@ -62,6 +65,12 @@ class DeferredRemovals {
   size_t MemoryUsage() const;
   // False if names were dropped.
   bool complete() const;
+  // Returns OK if no names were dropped. Otherwise returns the first error,
+  // with its code and flags: an error of the spill file is to have the same
+  // effect as one of another file of the job.
+  // job: the name of the job for the message, such as "the compaction".
+  // REQUIRES: Demote() and Remove() were not called.
+  Status status(const std::string& job) const;
 
   // Demotes the names in the map.
   // REQUIRES: no thread calls Add() anymore.
@@ -87,8 +96,9 @@ class DeferredRemovals {
   void Spill();
   // REQUIRES: mutex_ held.
   void ClearMemory();
+  // Drops the names in the spill file.
   // REQUIRES: mutex_ held.
-  void Fail();
+  void Fail(const Status& error);
   // REQUIRES: mutex_ held.
   Status ForEach(const std::function<void(const MapName&)>& fn);
   // REQUIRES: mutex_ held.
@@ -101,7 +111,7 @@ class DeferredRemovals {
   uint64_t in_memory_ = 0;
   std::unique_ptr<SpillFile> spill_file_;
   uint64_t in_file_ = 0;
-  bool complete_ = true;
+  Status error_;  // the first one; OK if no names were dropped
 };
 
 }  // namespace ROCKSDB_NAMESPACE

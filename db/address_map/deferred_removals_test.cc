@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "port/stack_trace.h"
+#include "rocksdb/io_status.h"
 #include "test_util/testharness.h"
 #include "test_util/testutil.h"
 #include "util/random.h"
@@ -250,6 +251,63 @@ TEST_F(DeferredRemovalsTest, FailedSpillForgetsNamesAndSaysSo) {
     ASSERT_FALSE(removals.complete());
     ASSERT_OK(m.map.TEST_Check());
   }
+}
+
+// The error handler decides by code, subcode and flags of the error whether a
+// DB goes on, and finds the device by the name of the file.
+TEST_F(DeferredRemovalsTest, StatusIsTheFirstErrorOfTheSpillFile) {
+  for (const bool has_file : {false, true}) {
+    for (const bool flag : {false, true}) {
+      TestSpill spill;
+      DeferredRemovals removals(100, spill.factory());
+      std::vector<MapName> names;
+      for (int i = 0; i < 500; ++i) {
+        names.push_back(NameOf(std::to_string(i), 7, 0));
+      }
+      removals.Add(names.data(), has_file ? 150 : 50);
+      ASSERT_EQ(spill.created, has_file ? 1 : 0);
+      ASSERT_OK(removals.status("the job"));
+
+      IOStatus error = IOStatus::NoSpace("full");
+      error.SetRetryable(flag);
+      error.SetDataLoss(!flag);
+      error.SetScope(IOStatus::IOErrorScope::kIOErrorScopeFile);
+      spill.fs->SetFilesystemActive(false, error);
+      removals.Add(names.data() + 150, 150);
+      ASSERT_FALSE(removals.complete());
+      spill.fs->SetFilesystemActive(false, IOStatus::IOError("later"));
+      removals.Add(names.data() + 300, 200);
+      spill.fs->SetFilesystemActive(true);
+
+      Status s = removals.status("the job");
+      EXPECT_TRUE(s.IsNoSpace()) << s.ToString();
+      EXPECT_EQ(s.severity(), Status::Severity::kNoError);
+      EXPECT_EQ(s.ToString(),
+                "IO error: No space left on device: The names of values that "
+                "the job removes could not be stored: " +
+                    spill.path + ": full");
+      const IOStatus flags = status_to_io_status(std::move(s));
+      EXPECT_EQ(flags.GetRetryable(), flag);
+      EXPECT_EQ(flags.GetDataLoss(), !flag);
+      EXPECT_EQ(flags.GetScope(), IOStatus::IOErrorScope::kIOErrorScopeFile);
+
+      removals.Clear();
+      EXPECT_OK(removals.status("the job"));
+    }
+  }
+}
+
+// A list that stays in memory because it cannot be moved to a file is complete.
+TEST_F(DeferredRemovalsTest, StatusIsOkIfNoNameIsLost) {
+  TestSpill spill;
+  DeferredRemovals removals(100, spill.factory());
+  const MapName name = NameOf("k", 7, 0);
+  removals.Add(&name, 1);
+  spill.fs->SetFilesystemActive(false, IOStatus::NoSpace("full"));
+  removals.MoveToFile();
+  spill.fs->SetFilesystemActive(true);
+  EXPECT_OK(removals.status("the job"));
+  EXPECT_EQ(removals.Count(), 1u);
 }
 
 TEST_F(DeferredRemovalsTest, ConcurrentAddsLoseNoName) {

@@ -41,7 +41,7 @@ Status MappedEntryMeter::Meter(const ParsedInternalKey& ikey,
     return Out(ikey.user_key, ikey.sequence, index.birth);
   }
   In(ikey.user_key, ikey.sequence, index.birth);
-  return Status::OK();
+  return lost_names_ ? removals_->status("the compaction") : Status::OK();
 }
 
 // Searches from the end: an output is one of the last inputs.
@@ -166,6 +166,7 @@ void MappedEntryMeter::CheckAtCommit() const {
 void MappedEntryMeter::HandOverDeferred() {
   removals_->Add(deferred_.data(), deferred_.size());
   deferred_.clear();
+  lost_names_ = !removals_->complete();
 }
 
 void MappedEntryMeter::Finish() {

@@ -96,7 +96,10 @@ class MappedEntryMeter {
   MappedEntryMeter& operator=(const MappedEntryMeter&) = delete;
 
   // Called for each entry of the input (each time that the input iterator is
-  // positioned) or of the output. Sets *is_mapped if the entry is mapped.
+  // positioned) or of the output. Sets *is_mapped if the entry is mapped. An
+  // error must fail the compaction. After names for DeferredRemovals were
+  // dropped, each mapped input entry is an error: the compaction could not be
+  // committed at its end.
   Status Meter(const ParsedInternalKey& ikey, const Slice& value, bool is_input,
                bool* is_mapped);
 
@@ -176,6 +179,7 @@ class MappedEntryMeter {
 
   std::vector<MapName> hidden_;
   std::vector<MapName> deferred_;
+  bool lost_names_ = false;  // removals_ has dropped names
 
   bool has_removed_range_ = false;
   std::string removed_range_end_;  // exclusive

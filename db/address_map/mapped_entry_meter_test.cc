@@ -1485,6 +1485,37 @@ TEST_F(MappedEntryMeterTest, MalformedBlobIndexIsCorruption) {
   ASSERT_EQ(1u, flow.counts().inputs);
 }
 
+// A compaction that cannot store names cannot be committed, so it ends before
+// it has read all of its input.
+TEST_F(MappedEntryMeterTest, InputFailsOnceNamesCannotBeStored) {
+  constexpr int kKeys = 2000;
+  TestMap map;
+  DeferredRemovals removals(
+      /*cap=*/1, [](std::unique_ptr<SpillFile>* /*file*/) {
+        return Status::NoSpace("full");
+      });
+  MappedEntryMeter flow(&map.map, kSeed, BytewiseComparator(), kFirstNewBirth,
+                        &removals);
+  MappedBlobIndex index;
+  index.mode = MappedBlobIndex::Mode::kVersioned;
+  index.birth = 1;
+  std::string value;
+  index.EncodeTo(&value);
+  Status s;
+  int read = 0;
+  for (; s.ok() && read < kKeys; ++read) {
+    char key[32];
+    snprintf(key, sizeof(key), "%08d", read);
+    map.Insert(MapName{MapKeyHash::Of(key, kSeed), 7, index.birth}, true);
+    bool is_mapped = false;
+    s = flow.Meter(ParsedInternalKey(key, 7, kTypeBlobIndex), value,
+                   /*is_input=*/true, &is_mapped);
+  }
+  EXPECT_LT(read, kKeys / 2);
+  EXPECT_TRUE(s.IsNoSpace()) << s.ToString();
+  EXPECT_EQ(s.ToString(), removals.status("the compaction").ToString());
+}
+
 // Deferred names beyond the memory cap are applied from the spill file.
 TEST_F(MappedEntryMeterTest, RemovalsFromASpillFileAreApplied) {
   Random rnd(303);

@@ -190,9 +190,8 @@ Status MappedFileRemoval::Publish() {
     }
   });
   hand_over();
-  if (s.ok() && !names_->complete()) {
-    s = Status::IOError(
-        "The names of the values in the files to delete could not be stored");
+  if (s.ok()) {
+    s = names_->status("the deletion of files");
   }
   if (s.ok()) {
     unsettled_.emplace(blobs_->unsettled_jobs());

@@ -7,6 +7,7 @@
 
 #include "util/coding.h"
 #include "util/crc32c.h"
+#include "util/strata/status_message.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -28,6 +29,16 @@ IOOptions SpillIoOptions() {
   IOOptions options;
   options.io_activity = Env::IOActivity::kCompaction;
   return options;
+}
+
+// Returns s, which must be an error, with the name of the file. The messages of
+// most file systems have it already.
+Status WithPath(const Status& s, const std::string& path) {
+  const std::string message = MessageOf(s);
+  if (message.find(path) != std::string::npos) {
+    return s;
+  }
+  return WithMessage(s, message.empty() ? path : path + ": " + message);
 }
 
 // Reads exactly n bytes.
@@ -67,6 +78,7 @@ Status SpillFile::Create(FileSystem* fs, const FileOptions& file_options,
   }
   if (!s.ok()) {
     file->reset();
+    return WithPath(s, path);
   }
   return s;
 }
@@ -99,9 +111,10 @@ Status SpillFile::Append(const Slice& block) {
   if (s.ok()) {
     s = writer_->Append(block, SpillIoOptions(), nullptr);
   }
-  if (s.ok()) {
-    size_ += kBlockPrefix + block.size();
+  if (!s.ok()) {
+    return WithPath(s, path_);
   }
+  size_ += kBlockPrefix + block.size();
   return s;
 }
 

@@ -25,6 +25,9 @@ namespace ROCKSDB_NAMESPACE {
 // Invariant: A file has two descriptors until Finish(), and then one while it
 // is read.
 //
+// An error of Create() or Append() has the code and the flags of the file
+// system's, and names the file.
+//
 // The destructor deletes the file. After a crash, the file is deleted when the
 // database is opened, because its name ends in ".dbtmp".
 //

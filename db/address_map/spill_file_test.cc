@@ -190,6 +190,31 @@ TEST_F(SpillFileTest, DamagedBlockIsCorruption) {
   }
 }
 
+// Not all file systems say which file their error is about.
+TEST_F(SpillFileTest, ErrorNamesTheFileOnce) {
+  for (const bool is_named : {false, true}) {
+    IOStatus error =
+        IOStatus::NoSpace(is_named ? "While writing: " + path_ : "full");
+    error.SetRetryable(true);
+    fs_->SetFilesystemActive(false, error);
+    const Status created = SpillFile::Create(
+        fs_.get(), FileOptions(), path_, [this] { ++deleted_; }, &file_);
+    fs_->SetFilesystemActive(true);
+    Create();
+    fs_->SetFilesystemActive(false, error);
+    const Status appended = file_->Append("block");
+    fs_->SetFilesystemActive(true);
+    for (const Status& s : {created, appended}) {
+      EXPECT_TRUE(s.IsNoSpace()) << s.ToString();
+      EXPECT_TRUE(status_to_io_status(Status(s)).GetRetryable());
+      EXPECT_EQ(s.ToString(),
+                "IO error: No space left on device: " +
+                    (is_named ? "While writing: " + path_ : path_ + ": full"));
+    }
+    file_.reset();
+  }
+}
+
 TEST_F(SpillFileTest, FileIsDeletedAfterFailures) {
   fs_->SetFilesystemActive(false, IOStatus::NoSpace("full"));
   ASSERT_TRUE(

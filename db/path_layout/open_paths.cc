@@ -9,6 +9,7 @@
 #include "db/path_layout/directory_names.h"
 #include "file/filename.h"
 #include "rocksdb/file_system.h"
+#include "util/strata/status_message.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -17,19 +18,10 @@ namespace {
 // Maximum number of column families that an error names for a directory.
 constexpr size_t kMaxNamedUsers = 3;
 
-// Returns s with an addition to its message. A status may have no message. The
-// flags of an IOStatus stay: the error handler decides by them.
+// Returns s with an addition to its message.
 Status WithAddition(const Status& s, const std::string& addition) {
-  const char* const message = s.getState();
-  const IOStatus before = status_to_io_status(Status(s));
-  IOStatus after = status_to_io_status(Status(
-      s.code(), s.subcode(), s.severity(),
-      message == nullptr ? addition : std::string(message) + " " + addition));
-  after.SetRetryable(before.GetRetryable());
-  after.SetDataLoss(before.GetDataLoss());
-  after.SetScope(before.GetScope());
-  before.PermitUncheckedError();
-  return Status(after, s.severity());
+  const std::string message = MessageOf(s);
+  return WithMessage(s, message.empty() ? addition : message + " " + addition);
 }
 
 // Returns true if the text has the name of the directory, or the name of a file
