@@ -693,10 +693,10 @@ class RunTests(Temporary):
     def binary(self, name, body):
         return [self.write(f'bin/{name}', '#!/bin/sh\n' + body, 0o755)]
 
-    def suite(self, tests, retries=0, config=''):
+    def suite(self, tests, retries=0, config='', goes_on=False):
         """Runs {name: (shell text, numbers, retry)} as a suite; returns ({entry: result}, what was
         printed)."""
-        suite = run_tests.Suite(self.dir, config)
+        suite = run_tests.Suite(self.dir, config, goes_on)
         for name, (body, numbers, retry) in tests.items():
             suite.add(name, self.binary(name, body), numbers, retry)
         # ctest writes to the real stdout.
@@ -721,6 +721,52 @@ class RunTests(Temporary):
 </testsuite></testsuites>
 END
 '''
+
+    # A binary with 9 cases, of which two end the process, one fails, and one does not end.
+    DYING = '''
+if [ "$1" = --gtest_list_tests ]; then
+  echo "P/S.  # TypeParam = int"
+  for i in 0 1 2 3 DISABLED_4 5 6 7 8 9; do echo "  C/$i  # GetParam() = $i"; done
+  exit 0
+fi
+case "$1" in
+  --gtest_flagfile=*) cases=$(sed 's/--gtest_filter=//; s/:/ /g' "${1#*=}");;
+  *) cases=
+     n=0
+     for i in 0 1 2 3 5 6 7 8 9; do
+       [ $((n % ${GTEST_TOTAL_SHARDS:-1})) = ${GTEST_SHARD_INDEX:-0} ] && cases="$cases P/S.C/$i"
+       n=$((n + 1))
+     done;;
+esac
+text=
+for c in $cases; do
+  echo "[ RUN      ] $c"
+  case $c in
+    */1|*/6) kill -ABRT $$;;
+    */3) echo "reason of $c"; echo "[  FAILED  ] $c (0 ms)"; failure='<failure message="x"/>';;
+    */8) sleep 60;;
+    *) echo "[       OK ] $c (0 ms)"; failure=;;
+  esac
+  text="$text<testcase name=\\"${c#*.}\\" status=\\"run\\" classname=\\"${c%%.*}\\">"
+  text="$text$failure</testcase>"
+done
+echo "<testsuites><testsuite>$text</testsuite></testsuites>" > "${GTEST_OUTPUT#xml:}"
+'''
+
+    def test_cases_behind_one_that_ends_the_process(self):
+        for shards in (1, 2):
+            with self.subTest(shards=shards):
+                results, out = self.suite(
+                    {'dying': (self.DYING, {'timeout': 2, 'shards': shards}, False)}, goes_on=True)
+                self.assertEqual(sum(r['passed'] for r in results.values()), 5)
+                self.assertEqual(sorted(c for r in results.values() for c in r['failed']),
+                                 [f'P/S.C/{i}' for i in (1, 3, 6, 8)])
+                self.assertTrue(any(r['timeout'] for r in results.values()))
+                notes = ' '.join(r['note'] for r in results.values())
+                self.assertEqual(notes.count('SIGABRT'), 2)
+                self.assertIn('reason of P/S.C/3', out)
+        results, _ = self.suite({'dying': (self.DYING, {'timeout': 2}, False)})
+        self.assertEqual((results['dying']['passed'], results['dying']['failed']), (1, ['P/S.C/1']))
 
     def test_results(self):
         results, out = self.suite({
