@@ -678,6 +678,7 @@ STRATA_TEST_MAIN = \
   tools/strata/ldb_path_flags_test.cc \
   tools/strata/ldb_paths_test.cc \
   tools/strata/ldb_session_mark_test.cc \
+  tools/strata/option_flags_test.cc \
   tools/workloads/active_clock_test.cc \
   tools/workloads/device_profile_test.cc \
   tools/workloads/generators_test.cc \

@@ -8,6 +8,7 @@ Usage: db_bench_test.py DB_BENCH [unittest arguments]
 import csv
 import json
 import os
+import re
 import shutil
 import signal
 import struct
@@ -87,6 +88,40 @@ class DbBenchTest(unittest.TestCase):
                                    '--enable_pipelined_write=true', fails=True)
         self.assertIn('max_write_groups_per_leader above 1 is incompatible', output)
         self.assertIn('set both to false', output)
+
+    def options_file(self):
+        """The path of the newest OPTIONS file of the database, and its text."""
+        folder = os.path.join(self.dir, 'db')
+        names = [name for name in os.listdir(folder) if re.fullmatch(r'OPTIONS-\d+', name)]
+        path = os.path.join(folder, max(names))
+        with open(path, encoding='utf-8') as f:
+            return path, f.read()
+
+    def test_options_file(self):
+        """The features of an OPTIONS file stay, unless a flag says otherwise."""
+        features = ['enable_blob_address_map=true', 'blob_gc_space_amp_limit=1.5',
+                    'blob_scan_sort_budget=2', 'max_write_groups_per_leader=8',
+                    'wal_mmap_buffer_size=65536']
+        self.run_bench('fillrandom', *BLOBS, *(f'--{feature}' for feature in features))
+        path, text = self.options_file()
+        for feature in features:
+            self.assertIn(feature, text)
+        copy = os.path.join(self.dir, 'OPTIONS')  # the database deletes its own later
+        shutil.copy(path, copy)
+        again = ['--use_existing_db=true', f'--options_file={copy}']
+        self.run_bench('overwrite,readrandom', *again)
+        new_path, text = self.options_file()
+        self.assertNotEqual(new_path, path)
+        for feature in features:
+            self.assertIn(feature, text)
+        # A flag that is given wins, also with its default value.
+        self.run_bench('overwrite,readrandom', *again, '--enable_blob_address_map=false',
+                       '--max_write_groups_per_leader=1', '--wal_mmap_buffer_size=131072')
+        _, text = self.options_file()
+        self.assertNotIn('enable_blob_address_map=true', text)
+        self.assertNotIn('max_write_groups_per_leader=8', text)
+        self.assertIn('wal_mmap_buffer_size=131072', text)
+        self.assertIn('blob_gc_space_amp_limit=1.5', text)
 
     def test_ycsb_core(self):
         for name, kinds in (('ycsba', 'read update'), ('ycsbb', 'read update'), ('ycsbc', 'read'),

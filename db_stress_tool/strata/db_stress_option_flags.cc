@@ -71,7 +71,8 @@ void AddRemainingOptions(OptionsTable* options_table) {
 
 void ApplyStressOptionFlags(Options* options) {
   STRATA_APPLY_OPTION_FLAGS
-  options->max_background_jobs = FLAGS_max_background_jobs;
+  ApplyOptionFlag("max_background_jobs", &FLAGS_max_background_jobs,
+                  &options->max_background_jobs);
 }
 
 void ApplyStressOptionFlags(ReadOptions* options) {

@@ -18,6 +18,9 @@ namespace ROCKSDB_NAMESPACE {
 // The flags of db_stress that have the names of Strata's options (but see
 // db_stress_path_flags.h), and --max_background_jobs.
 
+// Sets the options whose flags were given, and the flags that were not given to
+// the values of their options: with --options_file, these are those of the
+// file.
 void ApplyStressOptionFlags(Options* options);
 void ApplyStressOptionFlags(ReadOptions* options);
 

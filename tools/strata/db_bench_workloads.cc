@@ -11,6 +11,7 @@
 #include "rocksdb/convenience.h"
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/utilities/object_registry.h"
+#include "tools/strata/given_flag.h"
 #include "tools/workloads/device_profile.h"
 #include "tools/workloads/simulated_device_fs.h"
 #include "tools/workloads/snapshot_workload.h"
@@ -23,9 +24,6 @@
 #include "tools/strata/option_flags.h"
 #include "util/strata/path_list.h"
 #endif
-
-using GFLAGS_NAMESPACE::CommandLineFlagInfo;
-using GFLAGS_NAMESPACE::GetCommandLineFlagInfo;
 
 DECLARE_string(benchmarks);
 DECLARE_int64(num);
@@ -192,11 +190,6 @@ bool ValidatePositive(const char* flag, uint64_t value) {
 DEFINE_validator(timeseries_interval_ms, &ValidatePositive);
 DEFINE_validator(scan_parts, &ValidatePositive);
 
-bool IsDefault(const char* flag) {
-  CommandLineFlagInfo info;
-  return GetCommandLineFlagInfo(flag, &info) && info.is_default;
-}
-
 }  // namespace
 
 namespace ROCKSDB_NAMESPACE {
@@ -209,10 +202,10 @@ WorkloadOptions OptionsFromFlags() {
   options.records = FLAGS_ycsb_records > 0 ? FLAGS_ycsb_records
                                            : static_cast<uint64_t>(FLAGS_num);
   // db_bench's own defaults for these two differ from those of YCSB.
-  if (!IsDefault("key_size")) {
+  if (IsFlagGiven("key_size")) {
     options.key_size = FLAGS_key_size;
   }
-  if (!IsDefault("compression_ratio")) {
+  if (IsFlagGiven("compression_ratio")) {
     options.compression_ratio = FLAGS_compression_ratio;
   }
   options.field_count = FLAGS_ycsb_field_count;
@@ -312,7 +305,7 @@ std::unique_ptr<BenchmarkReport> NewReportFromFlags() {
 
 std::unique_ptr<Workload> NewWorkloadFromFlags(const std::string& name) {
   // db_bench has a "verify" that compares with another database.
-  if (name == "verify" && !IsDefault("truth_db")) {
+  if (name == "verify" && IsFlagGiven("truth_db")) {
     return nullptr;
   }
   std::unique_ptr<Workload> workload = NewWorkload(name, OptionsFromFlags());
@@ -366,7 +359,7 @@ Status ApplyBenchFlags(Options* options) {
   }
   STRATA_APPLY_OPTION_FLAGS
   if (FLAGS_max_write_groups_per_leader > 1 && FLAGS_options_file.empty() &&
-      IsDefault("enable_pipelined_write")) {
+      !IsFlagGiven("enable_pipelined_write")) {
     // It is on by db_bench's own default, but the two options exclude each
     // other.
     options->enable_pipelined_write = false;

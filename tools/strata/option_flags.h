@@ -12,13 +12,32 @@
 //   STRATA_DEFINE_OPTION_FLAGS
 //
 // outside of all namespaces. STRATA_APPLY_OPTION_FLAGS is a list of statements
-// that set the options in *options, an Options.
+// that call ApplyOptionFlag() for each of these flags and its option in
+// *options, an Options.
 
 #pragma once
 
 #include "options/strata/strata_option_table.h"
 #include "rocksdb/options.h"
+#include "tools/strata/given_flag.h"
 #include "util/gflags_compat.h"
+
+namespace ROCKSDB_NAMESPACE {
+
+// Sets the option to the value of its flag, if the flag was given. Otherwise
+// the option keeps its value, which may come from an OPTIONS file, and the flag
+// gets that value: the program asks its flags which features the DB has.
+template <typename Flag, typename Option>
+void ApplyOptionFlag(const char* name, Flag* flag, Option* option) {
+  if (IsFlagGiven(name)) {
+    *option = static_cast<Option>(*flag);
+  } else if (*flag != static_cast<Flag>(*option)) {
+    // Not written without need: other threads may read it at a later open.
+    *flag = static_cast<Flag>(*option);
+  }
+}
+
+}  // namespace ROCKSDB_NAMESPACE
 
 #define STRATA_DEFINE_OPTION_FLAGS                   \
   STRATA_IMMUTABLE_CF_OPTIONS(STRATA_DEFINE_CF_FLAG) \
@@ -58,12 +77,13 @@
 #define STRATA_DEFINE_FLAG_prices(name, value, help)
 
 #define STRATA_APPLY_FLAG(kind, name, ...) STRATA_APPLY_FLAG_##kind(name)
-#define STRATA_APPLY_FLAG_bool(name) options->name = FLAGS_##name;
-#define STRATA_APPLY_FLAG_int32(name) options->name = FLAGS_##name;
-#define STRATA_APPLY_FLAG_uint32(name) options->name = FLAGS_##name;
-#define STRATA_APPLY_FLAG_uint64(name) options->name = FLAGS_##name;
-#define STRATA_APPLY_FLAG_size(name) \
-  options->name = static_cast<size_t>(FLAGS_##name);
-#define STRATA_APPLY_FLAG_double(name) options->name = FLAGS_##name;
+#define STRATA_APPLY_FLAG_VALUE(name) \
+  ROCKSDB_NAMESPACE::ApplyOptionFlag(#name, &FLAGS_##name, &options->name);
+#define STRATA_APPLY_FLAG_bool STRATA_APPLY_FLAG_VALUE
+#define STRATA_APPLY_FLAG_int32 STRATA_APPLY_FLAG_VALUE
+#define STRATA_APPLY_FLAG_uint32 STRATA_APPLY_FLAG_VALUE
+#define STRATA_APPLY_FLAG_uint64 STRATA_APPLY_FLAG_VALUE
+#define STRATA_APPLY_FLAG_size STRATA_APPLY_FLAG_VALUE
+#define STRATA_APPLY_FLAG_double STRATA_APPLY_FLAG_VALUE
 #define STRATA_APPLY_FLAG_path_ids(name)
 #define STRATA_APPLY_FLAG_prices(name)
