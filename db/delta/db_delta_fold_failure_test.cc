@@ -14,6 +14,7 @@
 #include "db/delta/delta_name_fs_test_util.h"
 #include "port/stack_trace.h"
 #include "rocksdb/env.h"
+#include "rocksdb/file_checksum.h"
 #include "test_util/strata/delta_fold_db_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
@@ -93,6 +94,49 @@ TEST_P(DBDeltaFoldFailureTest, FoldSucceedsAfterAFailureAtAnyStep) {
       CheckNoOperands();
       GoOn();
     }
+  }
+}
+
+// With verify_output_flags a fold reads the SST file that it has written. If
+// the file is damaged, the fold fails, and the operands stay.
+TEST_P(DBDeltaFoldFailureTest, VerifyOutputFlagsKeepADamagedFileOut) {
+  using Flags = VerifyOutputFlags;
+  for (const Flags flag : {Flags::kVerifyBlockChecksum, Flags::kVerifyIteration,
+                           Flags::kVerifyFileChecksum}) {
+    SCOPED_TRACE(static_cast<uint32_t>(flag));
+    expected_.clear();
+    all_keys_.clear();
+    Options options = DeltaOptions();
+    options.file_checksum_gen_factory = GetFileChecksumGenCrc32cFactory();
+    options.verify_output_flags = flag | Flags::kEnableForLocalCompaction;
+    DestroyAndReopen(options);
+    WriteFoldable();
+    ForceFolds();
+    std::atomic<int> num_damaged{0};
+    EnableCallBack("BuildTable:BeforeOutputValidation", [&](void*) {
+      // The file of the fold is the newest one.
+      const std::string path =
+          MakeTableFileName(dbname_, *FilesOnDisk(kTableFile).rbegin());
+      std::string contents;
+      ASSERT_OK(ReadFileToString(env_, path, &contents));
+      contents[2] ^= 1;
+      ASSERT_OK(WriteStringToFile(env_, contents, path));
+      ++num_damaged;
+    });
+    const Status s = Collect();
+    EXPECT_TRUE(s.IsCorruption()) << s.ToString();
+    EXPECT_LE(1, num_damaged);
+    EXPECT_EQ(0, NumFolded());
+    Check();
+    DisableCallBacks();
+    Restart();
+    Check();
+    CheckFiles();
+    ForceFolds();
+    ASSERT_OK(Collect());
+    Check();
+    CheckNoOperands();
+    GoOn();
   }
 }
 

@@ -27,6 +27,7 @@
 #include "db/version_set.h"
 #include "port/stack_trace.h"
 #include "rocksdb/compaction_filter.h"
+#include "rocksdb/file_checksum.h"
 #include "rocksdb/snapshot.h"
 #include "test_util/strata/delta_db_test_util.h"
 #include "test_util/strata/drop_before_edit_test_util.h"
@@ -426,6 +427,10 @@ TEST_F(DBDeltaJobsTest, RandomJobsChangeNoValue) {
     options.disable_auto_compactions = rnd.OneIn(3);
     options.delta_max_buckets = rnd.OneIn(2) ? 6 : 64;
     options.paranoid_file_checks = rnd.OneIn(2);
+    if (rnd.OneIn(2)) {
+      options.verify_output_flags = VerifyOutputFlags::kVerifyAll;
+      options.file_checksum_gen_factory = GetFileChecksumGenCrc32cFactory();
+    }
     DestroyAndReopen(options);
     state_.clear();
     for (int round = 0; round < 30; ++round) {
@@ -843,6 +848,44 @@ TEST_F(DBDeltaJobsTest, DamageBeforeTheFirstPartition) {
   }
   CheckCompactionTells(damaged);
   RestoreAndCheck(options, damaged, contents);
+}
+
+// With verify_output_flags a job reads what it has written, as compactions do.
+// If that is damaged, the job fails, and its inputs stay.
+TEST_F(DBDeltaJobsTest, VerifyOutputFlagsKeepDamagedFilesOut) {
+  using Flags = VerifyOutputFlags;
+  for (const char* point : {"DeltaMergeJob::Finish:Verify",
+                            "DeltaGcJob::Writer::FinishFile:Verify"}) {
+    for (const Flags flag :
+         {Flags::kVerifyBlockChecksum, Flags::kVerifyIteration,
+          Flags::kVerifyFileChecksum}) {
+      SCOPED_TRACE(point);
+      SCOPED_TRACE(static_cast<uint32_t>(flag));
+      Options options = DeltaOptions();
+      options.file_checksum_gen_factory = GetFileChecksumGenCrc32cFactory();
+      MakeTwoFlushes(options);
+      ASSERT_OK(
+          db_->SetOptions({{"verify_output_flags",
+                            std::to_string(static_cast<uint32_t>(
+                                flag | Flags::kEnableForLocalCompaction))}}));
+      std::atomic<int> num_damaged{0};
+      EnableCallBack(point, [&](void* arg) {
+        const std::string& path = *static_cast<std::string*>(arg);
+        std::string contents;
+        ASSERT_OK(ReadFileToString(env_, path, &contents));
+        contents[2] ^= 1;
+        ASSERT_OK(WriteStringToFile(env_, contents, path));
+        ++num_damaged;
+      });
+      const Status s = CompactAll();
+      EXPECT_TRUE(s.IsCorruption()) << s.ToString();
+      DisableCallBacks();
+      EXPECT_LT(0, num_damaged);
+      Check();
+      CompactAllAndCheck();
+      CheckFiles();
+    }
+  }
 }
 
 TEST_F(DBDeltaJobsTest, JobsSucceedAfterFailedFileWrites) {

@@ -336,9 +336,10 @@ uint64_t DeltaFileReader::ApproximateOffsetOf(const ReadOptions& read_options,
   return table_->ApproximateOffsetOf(read_options, key.Encode(), caller);
 }
 
-Status DeltaFileReader::VerifyChecksum(const ReadOptions& read_options) const {
-  return Named(table_->VerifyChecksum(read_options,
-                                      TableReaderCaller::kUserVerifyChecksum));
+Status DeltaFileReader::VerifyChecksum(const ReadOptions& read_options,
+                                       bool meta_blocks_only) const {
+  return Named(table_->VerifyChecksum(
+      read_options, TableReaderCaller::kUserVerifyChecksum, meta_blocks_only));
 }
 
 std::shared_ptr<const TableProperties> DeltaFileReader::GetTableProperties()

@@ -126,7 +126,9 @@ class DeltaFileReader {
       TableReaderCaller caller = TableReaderCaller::kCompaction) const;
 
   // Verifies the checksums of all blocks.
-  Status VerifyChecksum(const ReadOptions& read_options) const;
+  // meta_blocks_only: leaves out the blocks with entries.
+  Status VerifyChecksum(const ReadOptions& read_options,
+                        bool meta_blocks_only = false) const;
 
   std::shared_ptr<const TableProperties> GetTableProperties() const;
   size_t ApproximateMemoryUsage() const;

@@ -276,9 +276,11 @@ Status DeltaFlush::FinishFile(File* file) {
   std::shared_ptr<DeltaFileReader> reader;
   if (s.ok()) {
     TEST_SYNC_POINT("DeltaFlush::FinishFile:Verify");
+    DeltaOutputChecks checks;
+    checks.entries = output_.verify_contents;
     s = CheckDeltaOutput(file->builder->file_name(), tables(),
                          output_.read_options, TableReaderCaller::kFlush,
-                         file->validator.get(), &description, &reader);
+                         checks, file->validator.get(), &description, &reader);
   }
   if (s.ok()) {
     files_.push_back(std::move(description));

@@ -14,6 +14,7 @@
 #include "db/builder.h"
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
+#include "db/delta/delta_output_check.h"
 #include "db/delta/delta_store.h"
 #include "db/path_layout/path_layout.h"
 #include "db/path_layout/path_sync.h"
@@ -98,6 +99,9 @@ Status DeltaFoldCommit::Write() {
   TEST_SYNC_POINT_CALLBACK("DeltaFoldCommit::Write:Validated", &s);
   if (s.ok() && !folder_->values()->empty()) {
     s = Build();
+    if (s.ok() && has_file()) {
+      s = CheckFile();
+    }
     TEST_SYNC_POINT_CALLBACK("DeltaFoldCommit::Write:Built", &s);
   }
   return s;
@@ -222,9 +226,10 @@ Status DeltaFoldCommit::Build() {
       /*earliest_snapshot=*/kMaxSequenceNumber,
       /*earliest_write_conflict_snapshot=*/kMaxSequenceNumber,
       /*job_snapshot=*/kMaxSequenceNumber, /*snapshot_checker=*/nullptr,
-      options_.paranoid_file_checks, cfd->internal_stats(), &io_status,
-      context_.io_tracer, BlobFileCreationReason::kCompaction,
-      seqno_to_time_.get(), context_.event_logger, context_.job_id,
+      /*paranoid_file_checks=*/DeltaOutputChecks::OfJobs(options_).entries,
+      cfd->internal_stats(), &io_status, context_.io_tracer,
+      BlobFileCreationReason::kCompaction, seqno_to_time_.get(),
+      context_.event_logger, context_.job_id,
       /*table_properties=*/nullptr, write_hint_,
       /*full_history_ts_low=*/nullptr, context_.blob_callback,
       /*version=*/nullptr, /*memtable_payload_bytes=*/nullptr,
@@ -248,6 +253,45 @@ Status DeltaFoldCommit::Build() {
     stats_.num_output_files_blob = static_cast<int>(blob_files_.size());
     meta_.blob_refs.path_mask = FlushedBlobPathMask(
         meta_, blob_files_, /*external=*/{}, *version_->storage_info());
+  }
+  return s;
+}
+
+Status DeltaFoldCommit::CheckFile() {
+  ColumnFamilyData* const cfd = context_.cfd;
+  const DeltaOutputChecks checks = DeltaOutputChecks::OfJobs(options_);
+  ReadOptions read_options(Env::IOActivity::kCompaction);
+  read_options.verify_checksums = true;
+  read_options.rate_limiter_priority = context_.io_priority;
+  Status s;
+  if (checks.block_checksums) {
+    TableReader* table = nullptr;
+    // Keeps the reader in the table cache.
+    const std::unique_ptr<InternalIterator> iter(
+        cfd->table_cache()->NewIterator(
+            read_options, context_.file_options, cfd->internal_comparator(),
+            meta_,
+            /*range_del_agg=*/nullptr, options_, &table,
+            cfd->internal_stats()->GetFileReadHist(0),
+            TableReaderCaller::kCompactionRefill, /*arena=*/nullptr,
+            /*skip_filters=*/false, /*level=*/0,
+            MaxFileSizeForL0MetaPin(options_),
+            /*smallest_compaction_key=*/nullptr,
+            /*largest_compaction_key=*/nullptr,
+            /*allow_unprepared_value=*/false));
+    s = iter->status();
+    if (s.ok()) {
+      // Build() has read the blocks with entries if it has checked these.
+      s = table->VerifyChecksum(read_options, TableReaderCaller::kCompaction,
+                                /*meta_blocks_only=*/checks.entries);
+    }
+  }
+  if (s.ok() && checks.file_checksum) {
+    s = CheckOutputFileChecksum(
+        TableFileName(cfd->ioptions().cf_paths, meta_.fd.GetNumber(),
+                      meta_.fd.GetPathId()),
+        meta_.file_checksum, meta_.file_checksum_func_name, cfd->ioptions(),
+        context_.file_options, context_.io_tracer, read_options);
   }
   return s;
 }

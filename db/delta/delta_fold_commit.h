@@ -185,6 +185,8 @@ class DeltaFoldCommit {
  private:
   Status Validate();
   Status Build();
+  // Makes those checks of the SST file that Build() has not made.
+  Status CheckFile();
   Status Sync();
   void DeleteFiles();
 

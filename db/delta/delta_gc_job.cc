@@ -10,7 +10,6 @@
 #include "db/delta/delta_file_reader.h"
 #include "db/delta/delta_fold_queue.h"
 #include "db/delta/delta_folder.h"
-#include "db/delta/delta_output_check.h"
 #include "db/delta/delta_store.h"
 #include "db/delta/delta_table_factory.h"
 #include "db/output_validator.h"
@@ -574,7 +573,7 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
     if (!s.ok()) {
       return s;
     }
-    if (context.verify_contents) {
+    if (context.checks.entries) {
       icmp_settings_ = context.pass.store->tables().settings();
       file->validator = std::make_unique<OutputValidator>(
           icmp_settings_->icmp(), /*enable_hash=*/true);
@@ -621,8 +620,10 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
     }
     if (s.ok()) {
       const DeltaMergePass::Context& context = job_.context_.pass;
-      s = CheckDeltaOutput(file->builder->file_name(), context.store->tables(),
-                           context.read_options, TableReaderCaller::kCompaction,
+      std::string name = file->builder->file_name();
+      TEST_SYNC_POINT_CALLBACK("DeltaGcJob::Writer::FinishFile:Verify", &name);
+      s = CheckDeltaOutput(name, context.store->tables(), context.read_options,
+                           TableReaderCaller::kCompaction, job_.context_.checks,
                            file->validator.get(), &description);
     }
     if (s.ok()) {

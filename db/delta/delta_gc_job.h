@@ -16,6 +16,7 @@
 #include "db/delta/delta_file_description.h"
 #include "db/delta/delta_fold_wishes.h"
 #include "db/delta/delta_merge_pass.h"
+#include "db/delta/delta_output_check.h"
 #include "db/delta/delta_version.h"
 #include "rocksdb/io_status.h"
 #include "rocksdb/rocksdb_namespace.h"
@@ -115,8 +116,7 @@ class DeltaGcJob {
     // Limit, in bytes, of the memory for entries that wait for the folder. (A
     // key with larger operands exceeds it.)
     uint64_t max_queued = uint64_t{64} << 20;
-    // Reads the files back and compares the entries, see paranoid_file_checks.
-    bool verify_contents = false;
+    DeltaOutputChecks checks;
   };
 
   struct Stats {

@@ -188,7 +188,7 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
     context.max_file_size = max_file_size_;
     context.folder = folder_;
     context.max_queued = max_queued_;
-    context.verify_contents = true;
+    context.checks.entries = true;
     return context;
   }
 

@@ -7,7 +7,6 @@
 #include <cassert>
 #include <utility>
 
-#include "db/delta/delta_output_check.h"
 #include "db/delta/delta_store.h"
 #include "test_util/sync_point.h"
 
@@ -112,7 +111,7 @@ Status DeltaMergeJob::GetBuilder(Output* output) {
   options.last_epoch = last_epoch_;
   options.operands_number = 0;
   const DeltaTableFactory& tables = context_.pass.store->tables();
-  if (context_.verify_contents) {
+  if (context_.checks.entries) {
     // The comparator belongs to the store and outlives these settings.
     output->validator = std::make_unique<OutputValidator>(
         tables.settings()->icmp(), /*enable_hash=*/true);
@@ -146,11 +145,12 @@ Status DeltaMergeJob::Finish(Output* output) {
   DeltaFileDescription description;
   Status s = Note(output->builder->Finish(&description), *output);
   if (s.ok()) {
-    TEST_SYNC_POINT("DeltaMergeJob::Finish:Verify");
-    s = CheckDeltaOutput(
-        output->builder->file_name(), context_.pass.store->tables(),
-        context_.pass.read_options, TableReaderCaller::kCompaction,
-        output->validator.get(), &description);
+    std::string name = output->builder->file_name();
+    TEST_SYNC_POINT_CALLBACK("DeltaMergeJob::Finish:Verify", &name);
+    s = CheckDeltaOutput(name, context_.pass.store->tables(),
+                         context_.pass.read_options,
+                         TableReaderCaller::kCompaction, context_.checks,
+                         output->validator.get(), &description);
   }
   if (s.ok()) {
     files_.push_back(std::move(description));

@@ -12,6 +12,7 @@
 #include "db/delta/delta_file_builder.h"
 #include "db/delta/delta_file_description.h"
 #include "db/delta/delta_merge_pass.h"
+#include "db/delta/delta_output_check.h"
 #include "db/delta/delta_version.h"
 #include "db/output_validator.h"
 #include "rocksdb/io_status.h"
@@ -53,8 +54,7 @@ class DeltaMergeJob {
     DeltaFileBuilder::Options output;
     // Allocates a file number of the DB. Must not require the DB mutex.
     std::function<uint64_t()> new_file_number;
-    // Reads the files back and compares the entries, see paranoid_file_checks.
-    bool verify_contents = false;
+    DeltaOutputChecks checks;
   };
 
   // inputs: all flushed files up to an epoch of the current Version, which
@@ -103,7 +103,7 @@ class DeltaMergeJob {
     const Kind kind;
     // Made when first needed.
     std::unique_ptr<DeltaFileBuilder> builder;
-    // With verify_contents: checks the point entries.
+    // With checks.entries: checks the point entries.
     std::unique_ptr<OutputValidator> validator;
 
     bool IsEmpty() const { return builder == nullptr || builder->IsEmpty(); }

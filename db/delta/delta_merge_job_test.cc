@@ -65,7 +65,7 @@ class DeltaMergeJobTest : public delta_test::DeltaStoreTestBase {
     context.pass.env = env_.get();
     context.output = BuilderOptions(Kind::kOperands, Tier::kMerged);
     context.new_file_number = [this] { return ++last_number_; };
-    context.verify_contents = verify_contents_;
+    context.checks.entries = verify_contents_;
     std::vector<DeltaVersion::FilePtr> inputs;
     for (Kind kind : {Kind::kOperands, Kind::kAnchors}) {
       for (const DeltaVersion::FilePtr& file : version_->RecentFiles(kind)) {

@@ -13,7 +13,10 @@
 #include "db/delta/delta_file_reader.h"
 #include "db/delta/delta_table_factory.h"
 #include "db/output_validator.h"
+#include "file/file_util.h"
 #include "file/filename.h"
+#include "options/cf_options.h"
+#include "rocksdb/file_checksum.h"
 #include "rocksdb/options.h"
 #include "table/internal_iterator.h"
 
@@ -51,15 +54,61 @@ std::string OwnName(const DeltaTableFactory& tables,
 
 }  // namespace
 
+DeltaOutputChecks DeltaOutputChecks::OfJobs(const MutableCFOptions& options) {
+  VerifyOutputFlags flags = options.verify_output_flags;
+  if (options.paranoid_file_checks) {
+    flags |= VerifyOutputFlags::kVerifyIteration |
+             VerifyOutputFlags::kEnableForLocalCompaction;
+  }
+  const auto has = [flags](VerifyOutputFlags flag) { return !!(flags & flag); };
+  DeltaOutputChecks checks;
+  // The jobs always run in this process, so the flag for remote compactions
+  // does not matter.
+  if (has(VerifyOutputFlags::kEnableForLocalCompaction)) {
+    checks.block_checksums = has(VerifyOutputFlags::kVerifyBlockChecksum);
+    checks.entries = has(VerifyOutputFlags::kVerifyIteration);
+    checks.file_checksum = has(VerifyOutputFlags::kVerifyFileChecksum);
+  }
+  return checks;
+}
+
+Status CheckOutputFileChecksum(const std::string& file_name,
+                               const std::string& checksum,
+                               const std::string& function,
+                               const ImmutableOptions& ioptions,
+                               const FileOptions& file_options,
+                               std::shared_ptr<IOTracer> io_tracer,
+                               const ReadOptions& read_options) {
+  FileChecksumGenFactory* const factory =
+      ioptions.file_checksum_gen_factory.get();
+  if (factory == nullptr || checksum == kUnknownFileChecksum) {
+    return Status::OK();
+  }
+  std::string found;
+  std::string found_function;
+  Status s = GenerateOneFileChecksum(
+      ioptions.fs.get(), file_name, factory, function, &found, &found_function,
+      read_options.readahead_size, ioptions.allow_mmap_reads, io_tracer,
+      ioptions.rate_limiter.get(), read_options, ioptions.stats, ioptions.clock,
+      file_options);
+  if (s.ok() && found != checksum) {
+    s = Status::Corruption(
+        file_name, "does not have the file checksum of what was written to it");
+  }
+  return s;
+}
+
 Status CheckDeltaOutput(const std::string& file_name,
                         const DeltaTableFactory& tables,
                         const ReadOptions& read_options,
                         TableReaderCaller caller,
+                        const DeltaOutputChecks& checks,
                         const OutputValidator* written,
                         DeltaFileDescription* description,
                         std::shared_ptr<DeltaFileReader>* reader) {
   assert(description->number != 0);
   assert(description->opened == nullptr);
+  assert(!checks.entries || written != nullptr);
   // For blocks that only the check reads, or for which the cache has no room.
   const ReadOptions uncached = With(read_options, /*fill_cache=*/false);
   std::unique_ptr<DeltaFileReader> checked;
@@ -70,8 +119,12 @@ Status CheckDeltaOutput(const std::string& file_name,
     s = DeltaFileReader::OpenAs(file_name, tables, uncached, *description,
                                 &checked);
   }
-  if (s.ok() && written != nullptr) {
-    const auto settings = tables.settings();
+  const auto settings = tables.settings();
+  if (s.ok() && checks.block_checksums) {
+    // The other check reads the blocks with entries.
+    s = checked->VerifyChecksum(uncached, /*meta_blocks_only=*/checks.entries);
+  }
+  if (s.ok() && checks.entries) {
     OutputValidator found(settings->icmp(), /*enable_hash=*/true);
     const std::unique_ptr<InternalIterator> iter(checked->NewIterator(
         uncached, caller, /*arena=*/nullptr,
@@ -88,6 +141,12 @@ Status CheckDeltaOutput(const std::string& file_name,
           checked->file_name(),
           "does not have the entries that were written to it");
     }
+  }
+  if (s.ok() && checks.file_checksum) {
+    s = CheckOutputFileChecksum(
+        file_name, description->file_checksum,
+        description->file_checksum_func_name, settings->ioptions(),
+        settings->family->file_options, settings->family->io_tracer, uncached);
   }
   if (s.ok()) {
     const std::shared_ptr<DeltaFileReader> shared = std::move(checked);

@@ -14,15 +14,49 @@ namespace ROCKSDB_NAMESPACE {
 
 class DeltaFileReader;
 class DeltaTableFactory;
+class IOTracer;
 class OutputValidator;
 struct DeltaFileDescription;
+struct FileOptions;
+struct ImmutableOptions;
+struct MutableCFOptions;
 struct ReadOptions;
+
+// What a job checks of each file that it has written, beyond that the file
+// opens. A failed check is Corruption, and the job fails.
+struct DeltaOutputChecks {
+  // The checksums of all blocks.
+  bool block_checksums = false;
+  // That the entries which are read back are those that were written.
+  bool entries = false;
+  // That the whole file has the checksum that was computed as it was written.
+  // Without file_checksum_gen_factory there is none, and nothing is checked.
+  bool file_checksum = false;
+
+  // Returns the checks of merges, collections and folds, which are those of a
+  // local compaction: paranoid_file_checks and verify_output_flags. (A flush
+  // has `entries` with paranoid_file_checks and no other check, as in RocksDB.)
+  static DeltaOutputChecks OfJobs(const MutableCFOptions& options);
+};
+
+// Returns Corruption if the file does not have the given checksum. Returns OK
+// if there is no checksum.
+// checksum, function: of the file, as they were computed when it was written.
+Status CheckOutputFileChecksum(const std::string& file_name,
+                               const std::string& checksum,
+                               const std::string& function,
+                               const ImmutableOptions& ioptions,
+                               const FileOptions& file_options,
+                               std::shared_ptr<IOTracer> io_tracer,
+                               const ReadOptions& read_options);
 
 // Checks a delta file that a job has written and finished, as is done with SST
 // files. The file must open, since a WAL or other files are about to be deleted
-// in its favor. With `written`, a validator to which each entry except range
-// anchors was added as it was written, the file must have exactly these
-// entries; otherwise the result is Corruption.
+// in its favor, and it must pass the given checks; otherwise the result is
+// Corruption.
+//
+// written: a validator to which each entry except range anchors was added as it
+//     was written; may be nullptr without checks.entries.
 //
 // On success the open reader is stored in description->opened, with filter and
 // index in the block cache, so the first reader need not reopen the file. It is
@@ -36,6 +70,7 @@ Status CheckDeltaOutput(const std::string& file_name,
                         const DeltaTableFactory& tables,
                         const ReadOptions& read_options,
                         TableReaderCaller caller,
+                        const DeltaOutputChecks& checks,
                         const OutputValidator* written,
                         DeltaFileDescription* description,
                         std::shared_ptr<DeltaFileReader>* reader = nullptr);

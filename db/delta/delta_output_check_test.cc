@@ -10,7 +10,10 @@
 #include "db/delta/delta_file_meta.h"
 #include "db/delta/delta_file_test_util.h"
 #include "db/output_validator.h"
+#include "options/cf_options.h"
 #include "port/stack_trace.h"
+#include "rocksdb/file_checksum.h"
+#include "rocksdb/options.h"
 #include "rocksdb/statistics.h"
 #include "test_util/testharness.h"
 
@@ -30,9 +33,23 @@ class DeltaOutputCheckTest : public DeltaFileTestBase {
   Status Check(const std::string& file_name,
                const OutputValidator* written = nullptr,
                std::shared_ptr<DeltaFileReader>* reader = nullptr) {
+    DeltaOutputChecks checks = checks_;
+    checks.entries = written != nullptr;
     return CheckDeltaOutput(file_name, *tables_, read_options_,
-                            TableReaderCaller::kCompaction, written,
+                            TableReaderCaller::kCompaction, checks, written,
                             &description_, reader);
+  }
+  // Changes a byte of the first block, which opening the file does not read.
+  void DamageFirstBlock(const std::string& file_name) {
+    std::string contents;
+    ASSERT_OK(ReadFileToString(env_.get(), file_name, &contents));
+    contents[2] ^= 1;
+    ASSERT_OK(WriteStringToFile(env_.get(), contents, file_name));
+  }
+  void IsCorruptionOf(const std::string& file_name, const Status& s) {
+    ASSERT_TRUE(s.IsCorruption()) << s.ToString();
+    EXPECT_NE(std::string::npos, s.ToString().find(file_name)) << s.ToString();
+    EXPECT_EQ(nullptr, description_.opened);
   }
   // Sets a block cache that does not exceed its capacity.
   void SetCache(size_t capacity) {
@@ -77,7 +94,39 @@ class DeltaOutputCheckTest : public DeltaFileTestBase {
 
   DeltaFileDescription description_;
   ReadOptions read_options_;
+  // But for `entries`.
+  DeltaOutputChecks checks_;
 };
+
+// CompactionJob::VerifyOutputFiles() makes the same checks of the outputs of a
+// compaction that runs in the process.
+TEST(DeltaOutputChecksTest, AreThoseOfLocalCompactions) {
+  using Flags = VerifyOutputFlags;
+  const auto checks = [](Flags flags, bool paranoid) {
+    Options options;
+    options.verify_output_flags = flags;
+    options.paranoid_file_checks = paranoid;
+    const DeltaOutputChecks result =
+        DeltaOutputChecks::OfJobs(MutableCFOptions(options));
+    return std::string(result.block_checksums ? "blocks " : "") +
+           (result.entries ? "entries " : "") +
+           (result.file_checksum ? "file " : "");
+  };
+  const Flags local = Flags::kEnableForLocalCompaction;
+  EXPECT_EQ("", checks(Flags::kVerifyNone, false));
+  EXPECT_EQ("", checks(local, false));
+  EXPECT_EQ("blocks ", checks(Flags::kVerifyBlockChecksum | local, false));
+  EXPECT_EQ("entries ", checks(Flags::kVerifyIteration | local, false));
+  EXPECT_EQ("file ", checks(Flags::kVerifyFileChecksum | local, false));
+  EXPECT_EQ("blocks entries file ", checks(Flags::kVerifyAll, false));
+  const Flags kinds = Flags::kVerifyBlockChecksum | Flags::kVerifyIteration |
+                      Flags::kVerifyFileChecksum;
+  EXPECT_EQ("", checks(kinds, false));
+  EXPECT_EQ("", checks(kinds | Flags::kEnableForRemoteCompaction, false));
+  // paranoid_file_checks turns the verification of local compactions on.
+  EXPECT_EQ("entries ", checks(Flags::kVerifyNone, true));
+  EXPECT_EQ("blocks entries ", checks(Flags::kVerifyBlockChecksum, true));
+}
 
 TEST_F(DeltaOutputCheckTest, FirstMetaGetsTheOpenReader) {
   ASSERT_OK(Check(FileName(description_)));
@@ -154,6 +203,43 @@ TEST_F(DeltaOutputCheckTest, ContentsMustMatchTheWrittenEntries) {
     ASSERT_NE(std::string::npos, s.ToString().find(name)) << s.ToString();
     ASSERT_EQ(nullptr, description_.opened);
   }
+}
+
+TEST_F(DeltaOutputCheckTest, BlockChecksumsAreVerified) {
+  const auto written = Written({{"a", 9, "x"}, {"b", 4, "y"}});
+  const std::string name = FileName(description_);
+  checks_.block_checksums = true;
+  ASSERT_OK(Check(name));
+  description_.opened.reset();
+  ASSERT_OK(Check(name, written.get()));
+  description_.opened.reset();
+  DamageFirstBlock(name);
+  IsCorruptionOf(name, Check(name));
+  IsCorruptionOf(name, Check(name, written.get()));
+  // The file can still be opened.
+  checks_.block_checksums = false;
+  ASSERT_OK(Check(name));
+}
+
+TEST_F(DeltaOutputCheckTest, FileChecksumIsVerified) {
+  checks_.file_checksum = true;
+  options_.file_checksum_gen_factory = GetFileChecksumGenCrc32cFactory();
+  Reopen();
+  description_ = WriteOperands({{"a", 9, "x"}, {"b", 4, "y"}});
+  ASSERT_NE(kUnknownFileChecksum, description_.file_checksum);
+  const std::string name = FileName(description_);
+  ASSERT_OK(Check(name));
+  description_.opened.reset();
+  DamageFirstBlock(name);
+  IsCorruptionOf(name, Check(name));
+  // There is nothing to compare the file with.
+  description_.file_checksum = kUnknownFileChecksum;
+  ASSERT_OK(Check(name));
+  description_ = WriteOperands({{"a", 9, "x"}});
+  options_.file_checksum_gen_factory = nullptr;
+  Reopen();
+  DamageFirstBlock(FileName(description_));
+  ASSERT_OK(Check(FileName(description_)));
 }
 
 // A job does not fail because the block cache has no room.

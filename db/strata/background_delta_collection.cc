@@ -149,7 +149,7 @@ DeltaGcJob::Context DBStrata::BackgroundDeltaCollection::MakeContext() {
   context.version = run_->deltas();
   context.bucket_size = options_.bucket_size;
   context.split_ratio = options_.split_ratio;
-  context.verify_contents = run_->moptions().paranoid_file_checks;
+  context.checks = DeltaOutputChecks::OfJobs(run_->moptions());
   if (pick_.plan.fold) {
     MakeFolder(context.pass.earliest_snapshot);
     context.folder = folder_.get();

@@ -47,7 +47,7 @@ Status DBStrata::BackgroundDeltaMerge::RunMarked(JobContext* job_context) {
   run_->MakePassContext(&context.pass);
   context.output = run_->OutputOptions(options.paths->recent);
   context.new_file_number = run_->NewFileNumber();
-  context.verify_contents = run_->moptions().paranoid_file_checks;
+  context.checks = DeltaOutputChecks::OfJobs(run_->moptions());
   db_->mutex_.Unlock();
 
   Status s = Write(std::move(context));
