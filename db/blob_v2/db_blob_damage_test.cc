@@ -21,8 +21,63 @@
 #include "rocksdb/file_system.h"
 #include "rocksdb/listener.h"
 #include "test_util/strata/address_map_db_test_util.h"
+#include "util/defer.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// Has a file with a byte that cannot be read.
+class BadSectorFS : public FileSystemWrapper {
+ public:
+  explicit BadSectorFS(const std::shared_ptr<FileSystem>& base)
+      : FileSystemWrapper(base) {}
+  const char* Name() const override { return "BadSectorFS"; }
+
+  // REQUIRES: the file is not open.
+  void SetBadByte(const std::string& path, uint64_t offset) {
+    path_ = path;
+    offset_ = offset;
+  }
+  // Makes reads of the byte fail, or succeed, which they do at first.
+  void Fail(bool fails) { fails_ = fails; }
+
+  IOStatus NewRandomAccessFile(const std::string& path,
+                               const FileOptions& options,
+                               std::unique_ptr<FSRandomAccessFile>* result,
+                               IODebugContext* dbg) override {
+    const IOStatus s =
+        target()->NewRandomAccessFile(path, options, result, dbg);
+    if (s.ok() && path == path_) {
+      *result = std::make_unique<File>(std::move(*result), this);
+    }
+    return s;
+  }
+
+ private:
+  class File : public FSRandomAccessFileOwnerWrapper {
+   public:
+    File(std::unique_ptr<FSRandomAccessFile>&& file, const BadSectorFS* fs)
+        : FSRandomAccessFileOwnerWrapper(std::move(file)), fs_(fs) {}
+
+    IOStatus Read(uint64_t offset, size_t n, const IOOptions& options,
+                  Slice* result, char* scratch,
+                  IODebugContext* dbg) const override {
+      return fs_->fails_ && offset <= fs_->offset_ && fs_->offset_ < offset + n
+                 ? IOStatus::IOError("bad sector")
+                 : target()->Read(offset, n, options, result, scratch, dbg);
+    }
+
+   private:
+    const BadSectorFS* const fs_;
+  };
+
+  std::string path_;
+  uint64_t offset_ = 0;
+  std::atomic<bool> fails_{false};
+};
+
+}  // namespace
 
 class DBBlobDamageTest : public AddressMapDBTestBase {
  protected:
@@ -436,6 +491,66 @@ TEST_F(DBBlobDamageTest, DamagedRecordKeepsOnlyItsOwnFile) {
   ASSERT_OK(db_->WaitForCompact(wait));
   ASSERT_OK(db_->CollectBlobGarbage(CollectBlobGarbageOptions(),
                                     db_->DefaultColumnFamily()));
+  EXPECT_EQ(CountLost(), 0);
+  ASSERT_OK(db_->VerifyChecksum());
+}
+
+// The device cannot read the end of one file, with its record index and its
+// footer. That keeps no other file from being sorted or collected.
+TEST_F(DBBlobDamageTest, BadSectorKeepsOnlyItsOwnFile) {
+  const auto fs = std::make_shared<BadSectorFS>(env_->GetFileSystem());
+  const std::unique_ptr<Env> env = NewCompositeEnv(fs);
+  const Defer close([&] {
+    Close();
+    last_options_.env = env_;
+  });
+  Options options = MapOptions();
+  options.env = env.get();
+  Load(options, kKeysOfFile, 1000);
+  uint64_t size = 0;
+  ASSERT_OK(env_->GetFileSize(files_[1], &size));
+  fs->SetBadByte(files_[1], size - 1);
+  Reopen(options);
+  for (int file = 0; file < kFiles; ++file) {
+    for (int i = 0; i < kKeysOfFile; i += 2) {
+      ASSERT_OK(Put(KeyOf(file, i), ValueOf(file, i, 1000)));
+    }
+  }
+  ASSERT_OK(Flush());
+
+  const auto is_error_of_the_file = [&](const Status& s) {
+    ASSERT_TRUE(s.IsIOError()) << s.ToString();
+    EXPECT_NE(s.ToString().find("bad sector"), std::string::npos)
+        << s.ToString();
+  };
+  WaitForCompactOptions wait;
+  wait.wait_for_purge = true;
+  fs->Fail(true);
+  for (const uint32_t runs : {1, 0}) {
+    SCOPED_TRACE(runs);
+    CollectBlobGarbageOptions collect;
+    collect.space_amp_limit = 1.0;
+    collect.max_sorted_runs = runs;
+    is_error_of_the_file(
+        db_->CollectBlobGarbage(collect, db_->DefaultColumnFamily()));
+    ASSERT_OK(db_->WaitForCompact(wait));
+    EXPECT_TRUE(env_->FileExists(files_[0]).IsNotFound());
+    EXPECT_OK(env_->FileExists(files_[1]));
+    EXPECT_TRUE(env_->FileExists(files_[2]).IsNotFound());
+  }
+  CompactRangeOptions compact;
+  compact.blob_garbage_collection_policy = BlobGarbageCollectionPolicy::kForce;
+  is_error_of_the_file(db_->CompactRange(compact, nullptr, nullptr));
+  EXPECT_OK(env_->FileExists(files_[1]));
+
+  // The file is collected as soon as it can be read.
+  fs->Fail(false);
+  CollectBlobGarbageOptions collect;
+  collect.space_amp_limit = 1.0;
+  collect.max_sorted_runs = 1;
+  ASSERT_OK(db_->CollectBlobGarbage(collect, db_->DefaultColumnFamily()));
+  ASSERT_OK(db_->WaitForCompact(wait));
+  EXPECT_TRUE(env_->FileExists(files_[1]).IsNotFound());
   EXPECT_EQ(CountLost(), 0);
   ASSERT_OK(db_->VerifyChecksum());
 }

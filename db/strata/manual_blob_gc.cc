@@ -322,17 +322,14 @@ Status DBStrata::ManualBlobGc::ReadRuns(const BackgroundJob& job,
   std::vector<BlobRunMerger::File> files;
   for (const BlobGcPicker::File& candidate : candidates) {
     TEST_SYNC_POINT("DBStrata::ManualBlobGc::ReadRuns:File");
-    Status s = strata_->scheduler_.CheckToStop(job);
-    bool found = false;
-    BlobRunMerger::File file;
-    // Hot values stay apart from the sorted runs of the others.
-    if (s.ok() && !candidate.is_busy && !candidate.hot.is_hot()) {
-      s = ReadBounds(candidate, &file.bounds, &found);
-    }
+    const Status s = strata_->scheduler_.CheckToStop(job);
     if (!s.ok()) {
       return s;
     }
-    if (found) {
+    BlobRunMerger::File file;
+    // Hot values stay apart from the sorted runs of the others.
+    if (!candidate.is_busy && !candidate.hot.is_hot() &&
+        ReadBounds(candidate, &file.bounds)) {
       file.number = candidate.number;
       file.size = candidate.live_size;
       file.size_on_disk = candidate.size;
@@ -346,12 +343,11 @@ Status DBStrata::ManualBlobGc::ReadRuns(const BackgroundJob& job,
   return Status::OK();
 }
 
-Status DBStrata::ManualBlobGc::ReadBounds(const BlobGcPicker::File& candidate,
-                                          BlobKeyBounds* bounds, bool* found) {
-  *found = false;
+bool DBStrata::ManualBlobGc::ReadBounds(const BlobGcPicker::File& candidate,
+                                        BlobKeyBounds* bounds) {
   const AddressMapStore::FilePin pin(blobs_, candidate.number);
   if (!pin.pinned()) {
-    return Status::OK();
+    return false;
   }
   const FileOptions file_options = db_->fs_->OptimizeForCompactionTableRead(
       db_->file_options_for_compaction_, db_->immutable_db_options_);
@@ -363,17 +359,22 @@ Status DBStrata::ManualBlobGc::ReadBounds(const BlobGcPicker::File& candidate,
   Status s = BlobGcJob::OpenFile(cfd_->ioptions(), file_options, io_options,
                                  db_->io_tracer_, candidate.number,
                                  candidate.path_id, &reader, &layout);
+  bool found = false;
   if (s.ok()) {
-    s = BlobKeyBounds::Read(reader.get(), io_options, layout, bounds, found);
+    s = BlobKeyBounds::Read(reader.get(), io_options, layout, bounds, &found);
   }
-  if (s.IsCorruption() || s.IsNotFound() || s.IsPathNotFound()) {
-    // Perhaps only garbage is damaged: reads of the values check them.
-    ROCKS_LOG_WARN(db_->immutable_db_options_.info_log, "[%s] Not sorted: %s",
-                   cfd_->GetName().c_str(), s.ToString().c_str());
-    *found = false;
-    s = Status::OK();
+  if (s.ok()) {
+    return found;
   }
-  return s;
+  ROCKS_LOG_WARN(db_->immutable_db_options_.info_log, "[%s] Not sorted: %s",
+                 cfd_->GetName().c_str(), s.ToString().c_str());
+  // Perhaps only garbage is damaged: reads of the values check them. An I/O
+  // error is told in any case, and the jobs of this call do without the file.
+  if (!s.IsCorruption() && !s.IsNotFound() && !s.IsPathNotFound()) {
+    unreadable_.insert(candidate.number);
+    first_damage_ = first_damage_.ok() ? s : first_damage_;
+  }
+  return false;
 }
 
 bool DBStrata::ManualBlobGc::PickMerge(BlobRunMerger* runs, RunMerge* merge) {

@@ -77,9 +77,9 @@ class DBStrata::ManualBlobGc {
   // job: stands for the jobs of this call.
   Status ReadRuns(const BackgroundJob& job,
                   std::unique_ptr<BlobRunMerger>* runs);
-  // Reads that of one file. Sets *found to false if it cannot be sorted.
-  Status ReadBounds(const BlobGcPicker::File& candidate, BlobKeyBounds* bounds,
-                    bool* found);
+  // Reads that of one file. Returns false if the file cannot be sorted. After
+  // an I/O error the file is in unreadable_, too.
+  bool ReadBounds(const BlobGcPicker::File& candidate, BlobKeyBounds* bounds);
   // Picks the next merge. Returns false if there is none.
   bool PickMerge(BlobRunMerger* runs, RunMerge* merge);
   // Runs the merge, in pieces.
