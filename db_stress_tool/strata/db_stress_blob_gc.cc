@@ -115,8 +115,10 @@ bool IsExpected(const Status& s, DB* db, ColumnFamilyHandle* column_family,
   return s.ok() ||
          (s.IsNotSupported() &&
           !db->GetOptions(column_family).enable_blob_address_map) ||
+         // CompactRange() with change_level ends manual jobs, too.
          (s.IsManualCompactionPaused() &&
-          (canceled || FLAGS_disable_manual_compaction_one_in > 0)) ||
+          (canceled || FLAGS_disable_manual_compaction_one_in > 0 ||
+           FLAGS_compact_range_one_in > 0)) ||
          (s.IsCompactionAborted() &&
           FLAGS_abort_and_resume_compactions_one_in > 0) ||
          (compact && StressTest::IsTolerableCompactionFailure(s)) ||
