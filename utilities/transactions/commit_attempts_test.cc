@@ -195,7 +195,7 @@ class CommitAttemptsTest : public testing::Test {
     sync_point->SetCallBack(
         "DBImplWrite::PipelinedWriteImpl:AfterJoinBatchGroup",
         wait_for_follower);
-    sync_point->SetCallBack("WriteThread::JoinBatchGroup:Wait",
+    sync_point->SetCallBack("WriteThread::JoinBatchGroup:BeganWaiting",
                             [&](void* /*arg*/) { follows = true; });
     sync_point->EnableProcessing();
     Status leader_status;
