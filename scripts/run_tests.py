@@ -336,7 +336,7 @@ def read_list():
             if section == 'check':
                 names.append(words[0])
             pairs = (word.split('=') for word in words[1:])
-            numbers[words[0]] = {k: v if k in ('alone', 'differs') else float(v)
+            numbers[words[0]] = {k: v if k in ('alone', 'differs', 'endless') else float(v)
                                  for k, v in pairs}
     return names, numbers
 
@@ -408,7 +408,8 @@ class Suite:
                                           'GTEST_SHARD_INDEX': str(i)}
             parts[binary if shards == 1 else f'{binary}.{i + 1}of{shards}'] = env
         alone = numbers.get('alone')
-        left_out = ':'.join(filter(None, (alone, numbers.get('differs'))))
+        left_out = ':'.join(filter(None, (alone, numbers.get('differs'),
+                                          self.goes_on and numbers.get('endless'))))
         if left_out:
             for env in parts.values():
                 env['GTEST_FILTER'] = '-' + left_out

@@ -765,6 +765,11 @@ echo "<testsuites><testsuite>$text</testsuite></testsuites>" > "${GTEST_OUTPUT#x
                 notes = ' '.join(r['note'] for r in results.values())
                 self.assertEqual(notes.count('SIGABRT'), 2)
                 self.assertIn('reason of P/S.C/3', out)
+        results, _ = self.suite({'dying': ('echo "Ran 1 test in $GTEST_FILTER"',
+                                           {'endless': 'S.A', 'differs': 'S.B'}, False)},
+                                goes_on=True)
+        with open(os.path.join(self.dir, 'strata-ctest', 'dying.log'), encoding='utf-8') as f:
+            self.assertEqual(f.read(), 'Ran 1 test in -S.B:S.A\n')
         results, _ = self.suite({'dying': (self.DYING, {'timeout': 2}, False)})
         self.assertEqual((results['dying']['passed'], results['dying']['failed']), (1, ['P/S.C/1']))
 

@@ -199,6 +199,22 @@ class DBAddressMapOverlapTest : public AddressMapDBTestBase,
     }
   }
 
+  // Compacts level 0, and lets the names of removed values be lost at the sync
+  // point, whose argument is the DeferredRemovals.
+  void CompactWithLostNames(const char* point) {
+    const auto reached = EnableCallBackOnce(point, [this](void* arg) {
+      env_->non_writeable_rate_.store(100);
+      LoseNames(static_cast<DeferredRemovals*>(arg));
+      env_->non_writeable_rate_.store(0);
+    });
+    const Status s = CompactInto(0, kBottom);
+    EXPECT_TRUE(reached->load());
+    DisableCallBacks();
+    EXPECT_TRUE(s.IsIOError()) << s.ToString();
+    EXPECT_NE(s.ToString().find("could not be stored"), std::string::npos)
+        << s.ToString();
+  }
+
   void CheckValue(const std::string& key, const std::string& expected) {
     EXPECT_EQ(Get(key), expected);
     EXPECT_EQ(MultiGet(std::vector<std::string>{key})[0], expected);
@@ -692,18 +708,7 @@ TEST_P(DBAddressMapOverlapTest, CompactionThatLosesItsRemovalsFails) {
   ASSERT_OK(Flush());
   WaitForJobs();
   const std::vector<std::string> inputs = FilesOf(0);
-  const auto reached =
-      EnableCallBackOnce("CompactionMapping::Publish", [&](void* arg) {
-        env_->non_writeable_rate_.store(100);
-        LoseNames(static_cast<DeferredRemovals*>(arg));
-        env_->non_writeable_rate_.store(0);
-      });
-  const Status s = CompactInto(0, kBottom);
-  EXPECT_TRUE(reached->load());
-  DisableCallBacks();
-  EXPECT_TRUE(s.IsIOError()) << s.ToString();
-  EXPECT_NE(s.ToString().find("could not be stored"), std::string::npos)
-      << s.ToString();
+  CompactWithLostNames("CompactionMapping::Publish");
   EXPECT_EQ(FilesOf(0), inputs);
   CheckValue("k", Long("k"));
   CheckMap(2);
@@ -810,18 +815,7 @@ TEST_P(DBAddressMapOverlapTest, CompactionEndsWhenItsRemovalsAreLost) {
   }
   ASSERT_OK(Flush());
   WaitForJobs();
-  const auto reached =
-      EnableCallBackOnce("CompactionMapping::AddParts", [&](void* arg) {
-        env_->non_writeable_rate_.store(100);
-        LoseNames(static_cast<DeferredRemovals*>(arg));
-        env_->non_writeable_rate_.store(0);
-      });
-  const Status s = CompactInto(0, kBottom);
-  EXPECT_TRUE(reached->load());
-  DisableCallBacks();
-  EXPECT_TRUE(s.IsIOError()) << s.ToString();
-  EXPECT_NE(s.ToString().find("could not be stored"), std::string::npos)
-      << s.ToString();
+  CompactWithLostNames("CompactionMapping::AddParts");
   EXPECT_GT(filter.num_removed.load(), 0);
   EXPECT_LT(filter.num_removed.load(), kKeys / 2);
 

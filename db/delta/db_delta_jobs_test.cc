@@ -107,6 +107,21 @@ class DBDeltaJobsTest : public ModelDBTest {
   void FlushOperands(uint32_t first, uint32_t last, size_t size = 10) {
     ModelDBTest::FlushOperands(first, last, size);
   }
+  // Opens a new DB with a column family besides the default one. Jobs have work
+  // in both.
+  void OpenWithOtherFamily(const Options& options,
+                           ColumnFamilyHandle** handle) {
+    DestroyAndReopen(options);
+    state_.clear();
+    FlushOperands(0, 10);
+    ASSERT_OK(db_->CreateColumnFamily(options, "other", handle));
+    for (int flush = 0; flush < 2; ++flush) {
+      for (uint32_t i = 0; i < 100; ++i) {
+        ASSERT_OK(db_->Merge(WriteOptions(), *handle, KeyOf(i), "value"));
+      }
+      ASSERT_OK(db_->Flush(FlushOptions(), *handle));
+    }
+  }
   // Flushes operands of these keys so many times, and runs what is due each
   // time.
   void FlushAndRunJobs(size_t times, uint32_t first, uint32_t last,
@@ -1279,18 +1294,9 @@ TEST_F(DBDeltaJobsTest, CloseEndsARunningJob) {
 TEST_F(DBDeltaJobsTest, JobOfADroppedFamilyEnds) {
   for (const char* point : {kBeforeMergeEdit, kBeforeCollectionEdit}) {
     SCOPED_TRACE(point);
-    Options options = DeltaOptions();
-    DestroyAndReopen(options);
-    state_.clear();
-    FlushOperands(0, 10);
+    const Options options = DeltaOptions();
     ColumnFamilyHandle* handle = nullptr;
-    ASSERT_OK(db_->CreateColumnFamily(options, "other", &handle));
-    for (int flush = 0; flush < 2; ++flush) {
-      for (uint32_t i = 0; i < 100; ++i) {
-        ASSERT_OK(db_->Merge(WriteOptions(), handle, KeyOf(i), "value"));
-      }
-      ASSERT_OK(db_->Flush(FlushOptions(), handle));
-    }
+    ASSERT_NO_FATAL_FAILURE(OpenWithOtherFamily(options, &handle));
     EnableCallBack(point,
                    [&](void*) { ASSERT_OK(db_->DropColumnFamily(handle)); });
     EXPECT_TRUE(
@@ -1315,18 +1321,9 @@ TEST_F(DBDeltaJobsTest, JobOfADroppedFamilyEnds) {
 TEST_F(DBDeltaJobsTest, CallOutlivesTheHandleOfADroppedFamily) {
   for (const char* point : {kBeforeMergeEdit, kBeforeCollectionEdit}) {
     SCOPED_TRACE(point);
-    Options options = DeltaOptions();
-    DestroyAndReopen(options);
-    state_.clear();
-    FlushOperands(0, 10);
+    const Options options = DeltaOptions();
     ColumnFamilyHandle* handle = nullptr;
-    ASSERT_OK(db_->CreateColumnFamily(options, "other", &handle));
-    for (int flush = 0; flush < 2; ++flush) {
-      for (uint32_t i = 0; i < 100; ++i) {
-        ASSERT_OK(db_->Merge(WriteOptions(), handle, KeyOf(i), "value"));
-      }
-      ASSERT_OK(db_->Flush(FlushOptions(), handle));
-    }
+    ASSERT_NO_FATAL_FAILURE(OpenWithOtherFamily(options, &handle));
     EnableCallBack(point, [&](void*) {
       ASSERT_OK(db_->DropColumnFamily(handle));
       ASSERT_OK(db_->DestroyColumnFamilyHandle(handle));
@@ -1348,18 +1345,9 @@ TEST_F(DBDeltaJobsTest, FilesWithoutAnEditOfADroppedFamilyAreDeleted) {
     for (const bool in_group : {false, true}) {
       SCOPED_TRACE(is_merge);
       SCOPED_TRACE(in_group);
-      Options options = DeltaOptions();
-      DestroyAndReopen(options);
-      state_.clear();
-      FlushOperands(0, 10);
+      const Options options = DeltaOptions();
       ColumnFamilyHandle* handle = nullptr;
-      ASSERT_OK(db_->CreateColumnFamily(options, "other", &handle));
-      for (int flush = 0; flush < 2; ++flush) {
-        for (uint32_t i = 0; i < 100; ++i) {
-          ASSERT_OK(db_->Merge(WriteOptions(), handle, KeyOf(i), "value"));
-        }
-        ASSERT_OK(db_->Flush(FlushOptions(), handle));
-      }
+      ASSERT_NO_FATAL_FAILURE(OpenWithOtherFamily(options, &handle));
       DropBeforeEdit drop(db_.get(), handle,
                           is_merge ? kBeforeMergeEdit : kBeforeCollectionEdit,
                           in_group);
