@@ -73,6 +73,7 @@ Status BlobDemotionJob::ChooseKept(bool* is_worth_it) {
   }
   const AddressMap* const map = context_.cfd->address_map_store()->map();
   BlobHeatPicker::Histogram bytes{};
+  uint64_t all = 0;
   uint64_t live = 0;
   RecordIndexReader index(reader_.get(), read_options_.io_options, layout_);
   std::vector<AddressMap::Record> records;
@@ -88,6 +89,7 @@ Status BlobDemotionJob::ChooseKept(bool* is_worth_it) {
       return s;
     }
     for (const AddressMap::Record& record : records) {
+      all += record.size;
       const AddressMap::Lookup found =
           map->FindByName(record.name, /*pin=*/false);
       if (found.found &&
@@ -98,14 +100,16 @@ Status BlobDemotionJob::ChooseKept(bool* is_worth_it) {
       }
     }
   } while (!records.empty());
-  // Garbage leaves the hot path, too.
-  bytes[0] += context_.file_size - std::min(live, context_.file_size);
+  // Garbage leaves the hot path, too. The header, the index and the footer do
+  // not count: a file of values that stay needs them, too, and the copy of a
+  // file of small values would be copied again for their sake, without end.
+  bytes[0] += all - live;
   least_kept_ = BlobHeatPicker::LeastKept(bytes);
   uint64_t gained = 0;
   for (uint32_t i = 0; i < least_kept_; ++i) {
     gained += bytes[i];
   }
-  *is_worth_it = gained > 0 && gained >= context_.file_size / kMinGainedPart;
+  *is_worth_it = gained > 0 && gained >= all / kMinGainedPart;
   return Status::OK();
 }
 

@@ -26,16 +26,16 @@ class RandomAccessFileReader;
 // with many reads to a hot file again, the others to their home path.
 //
 // How many reads are enough is determined before, from the record index alone
-// (BlobHeatPicker::LeastKept()). If the result would take nearly as much space
-// on the hot path as the file, nothing is copied. Values that stay hot may take
+// (BlobHeatPicker::LeastKept()). If nearly all values would stay, nothing
+// is copied. Values that stay hot may take
 // more space than in the file, as the compression of the column family has
 // changed: beyond the size of the file, they go to their home path, too.
 //
 // Memory: that of BlobLiveRecords, and of two BlobCopyWriters.
 class BlobDemotionJob : public BlobCopyJob {
  public:
-  // Nothing is copied if the hot path would gain less than this part of the
-  // file.
+  // Nothing is copied if less than this part of the records' bytes would leave
+  // the hot path. So each copy makes progress, and copies of copies end.
   static constexpr uint64_t kMinGainedPart = 8;
 
   struct Context : public BlobCopyContext {

@@ -451,6 +451,39 @@ TEST_F(DBBlobHeatTest, FilesMayBeTiny) {
   CheckDb(options);
 }
 
+// Most bytes of a file with one small value are its header, index and footer.
+// The file does not become smaller when the value is copied.
+TEST_F(DBBlobHeatTest, SmallValuesThatStayAreNotCopied) {
+  constexpr int kKeys = 800;
+  constexpr int kMaxDemotions = 10 * kKeys;
+  Options options = HeatOptions(kSmallBudget);
+  options.min_blob_size = 0;
+  options.blob_file_size = 1;
+  DestroyAndReopen(options);
+  std::atomic<int> demotions{0};
+  EnableCallBack("BlobDemotionJob::Run:BeforeFinish", [&](void* arg) {
+    if (++demotions > kMaxDemotions) {
+      *static_cast<Status*>(arg) = Status::Incomplete("too many jobs");
+    }
+  });
+  for (int key = 0; key < kKeys; ++key) {
+    model_[Key(key)] = "v" + std::to_string(key);
+    ASSERT_OK(Put(Key(key), model_[Key(key)]));
+  }
+  ASSERT_OK(Flush());
+  WaitForJobs();
+  // Each value is read as often as the sketch can count.
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_NO_FATAL_FAILURE(CheckGets());
+    WaitForJobs();
+  }
+  EXPECT_GT(NumHot(0, kKeys), 0);
+  EXPECT_GT(demotions.load(), 0);
+  ASSERT_LE(demotions.load(), kMaxDemotions);
+  DisableCallBacks();
+  CheckDb(options);
+}
+
 // Jobs that make values hot leave the only thread to others in between.
 TEST_F(DBBlobHeatTest, GarbageIsCollectedBetweenPromotions) {
   Options options = HeatOptions(kSmallBudget);
