@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cassert>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -52,7 +53,7 @@ bool RangeDeletionSweep::HasMapped(
 
 Status RangeDeletionSweep::Run(uint64_t max_steps,
                                std::vector<CommittedRangeDeletion>* deletions) {
-  assert(max_steps >= 2);
+  assert(max_steps > 0);
   if (cfd_->address_map_store()->map()->NumEntries() == 0) {
     deletions->clear();
   }
@@ -88,6 +89,7 @@ Status RangeDeletionSweep::Run(uint64_t max_steps,
   }
 
   steps_left_ = max_steps;
+  steps_ = 0;
   stopped_ = Status::OK();
   must_stop_ = is_positioned_ = false;
   std::vector<CommittedRangeDeletion> left;
@@ -118,7 +120,10 @@ Status RangeDeletionSweep::SweepRange(InternalIterator* iter,
                                       CommittedRangeDeletion* deletion) {
   const Comparator* const ucmp = cfd_->user_comparator();
   AddressMapStore* const blobs = cfd_->address_map_store();
-  if (!Step()) {
+  if (steps_left_ == 0) {
+    must_stop_ = true;
+  }
+  if (must_stop_ || !Step()) {
     return Status::OK();
   }
   if (!is_positioned_ ||
@@ -129,6 +134,8 @@ Status RangeDeletionSweep::SweepRange(InternalIterator* iter,
             .Encode());
     is_positioned_ = true;
   }
+  // The user key at which the steps were used up.
+  std::optional<std::string> last_key;
   for (; iter->Valid(); iter->Next()) {
     ParsedInternalKey key;
     Status s = ParseInternalKey(iter->key(), &key, /*log_err_key=*/false);
@@ -138,9 +145,17 @@ Status RangeDeletionSweep::SweepRange(InternalIterator* iter,
     if (ucmp->Compare(key.user_key, deletion->end) >= 0) {
       break;
     }
-    if (!Step()) {
+    if (last_key.has_value()) {
+      must_stop_ = ucmp->Compare(key.user_key, *last_key) != 0;
+    }
+    if (must_stop_ || !Step()) {
       deletion->start.assign(key.user_key.data(), key.user_key.size());
       return Status::OK();
+    }
+    if (steps_left_ == 0 && !last_key.has_value()) {
+      // The rest begins with another user key. If it began with this one, a key
+      // with more entries than there are steps would be read again and again.
+      last_key = key.user_key.ToString();
     }
     ++entries_read_;
     const Slice value = iter->value();
@@ -163,11 +178,8 @@ Status RangeDeletionSweep::SweepRange(InternalIterator* iter,
 }
 
 bool RangeDeletionSweep::Step() {
-  if (steps_left_ == 0) {
-    must_stop_ = true;
-    return false;
-  }
-  if (--steps_left_ % kKeysPerCheck == 0) {
+  steps_left_ -= steps_left_ > 0;
+  if (++steps_ % kKeysPerCheck == 0) {
     TEST_SYNC_POINT("RangeDeletionSweep::Step:Check");
     stopped_ = check_();
     must_stop_ = !stopped_.ok();

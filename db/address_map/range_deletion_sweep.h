@@ -52,12 +52,13 @@ class RangeDeletionSweep {
                      const FileOptions& file_options,
                      std::function<Status()> check);
 
-  // Sweeps the ranges, and stops after about max_steps entries and ranges. The
-  // ranges that were not processed stay in `deletions`. So do ranges with a
-  // read error: the sweep continues with the next range, and the first error is
-  // returned.
+  // Sweeps the ranges, and stops after about max_steps entries and ranges, at
+  // the end of a user key: so each call gets further, whatever the number of
+  // entries of a key. The ranges that were not processed stay in `deletions`.
+  // So do ranges with a read error: the sweep continues with the next range,
+  // and the first error is returned.
   // REQUIRES: deletions are in the form that RangeDeletionQueue::Take()
-  // returns; there are no readers below them; max_steps is at least 2.
+  // returns; there are no readers below them; max_steps is at least 1.
   Status Run(uint64_t max_steps,
              std::vector<CommittedRangeDeletion>* deletions);
 
@@ -71,7 +72,8 @@ class RangeDeletionSweep {
   // Sweeps one range. If it has to stop, sets the start of the range to where
   // the rest begins.
   Status SweepRange(InternalIterator* iter, CommittedRangeDeletion* deletion);
-  // Counts an entry or a range. Returns false if the sweep has to stop.
+  // Counts an entry or a range. Returns false if the sweep has to stop because
+  // check_ says so.
   bool Step();
 
   ColumnFamilyData* const cfd_;
@@ -79,7 +81,8 @@ class RangeDeletionSweep {
   const FileOptions file_options_;
   const std::function<Status()> check_;
   uint64_t steps_left_ = 0;
-  Status stopped_;  // the last result of check_
+  uint64_t steps_ = 0;  // since the call of Run()
+  Status stopped_;      // the last result of check_
   bool must_stop_ = false;
   // True if the iterator is at or after the end of the last range.
   bool is_positioned_ = false;

@@ -267,6 +267,42 @@ TEST_F(RangeDeletionSweepTest, RunStopsAfterMaxSteps) {
   VerifyAndCompact();
 }
 
+// A key may have more entries than one run has steps.
+TEST_F(RangeDeletionSweepTest, EachRunGetsPastAKey) {
+  constexpr int kMany = 3;
+  constexpr int kVersions = 40;
+  DestroyAndReopen(SweepOptions());
+  // The snapshots keep all versions, and prevent a sweep in the background.
+  std::vector<const Snapshot*> snapshots;
+  for (int round = 0; round < kVersions; ++round) {
+    for (int key = 0; key < kMany; ++key) {
+      ASSERT_OK(Put(Key(key), ValueOf(key, round)));
+    }
+    snapshots.push_back(db_->GetSnapshot());
+  }
+  DeleteKeysAndFlush(0, kMany);
+  const SequenceNumber seq = db_->GetLatestSequenceNumber();
+  for (const uint64_t max_steps : {1u, 2u, 7u, 45u, 100u}) {
+    SCOPED_TRACE(max_steps);
+    std::vector<CommittedRangeDeletion> deletions{
+        {Key(0), Key(kMany), seq, seq, kMaxBirth}};
+    uint64_t all_entries = 0;
+    for (int i = 0; i < kMany && !deletions.empty(); ++i) {
+      uint64_t entries = 0;
+      uint64_t removed = 0;
+      ASSERT_OK(Sweep(max_steps, &deletions, &entries, &removed));
+      all_entries += entries;
+    }
+    EXPECT_TRUE(deletions.empty());
+    EXPECT_EQ(uint64_t{kMany * kVersions}, all_entries);
+  }
+  for (const Snapshot* const snapshot : snapshots) {
+    db_->ReleaseSnapshot(snapshot);
+  }
+  Wait();
+  VerifyAndCompact();
+}
+
 TEST_F(RangeDeletionSweepTest, RunStopsWhenTheCheckFails) {
   DestroyAndReopen(SweepOptions());
   constexpr int kMany = 5000;

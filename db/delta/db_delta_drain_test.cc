@@ -229,6 +229,21 @@ TEST_P(DBDeltaDrainTest, BackgroundJobsDrainTheStore) {
   CheckPlain();
 }
 
+// More jobs may be scheduled than there are threads for, and a job in the queue
+// must not keep the others from the end of the drain.
+TEST_P(DBDeltaDrainTest, JobsDrainTheStoreInAPoolWithOneThread) {
+  DestroyAndReopen(DeltaOptions());
+  WriteAll();
+  Options options = PlainOptions(/*auto_jobs=*/false);
+  options.max_background_jobs = 8;
+  Reopen(options);
+  env_->SetBackgroundThreads(1, Env::Priority::LOW);
+  ASSERT_OK(db_->SetOptions({{"disable_auto_compactions", "false"}}));
+  ASSERT_TRUE(WaitUntil([this] { return Stat("draining") == 0; }));
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  CheckPlain();
+}
+
 TEST_P(DBDeltaDrainTest, CompactRangeDrainsTheStore) {
   DestroyAndReopen(DeltaOptions());
   WriteAll();

@@ -449,7 +449,7 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
         operands_.builder->FileSize() >= job_.context_.max_file_size) {
       if (unit_is_empty) {
         s = FinishFiles(pieces_.front().begin);
-      } else if (can_cut) {
+      } else if (can_cut && !job_.joins_) {
         --job_.room_;
         FinishUnit();
         s = FinishFiles(user_key.ToString());
@@ -752,7 +752,8 @@ Status DeltaGcJob::FindBuckets(const Plan& plan) {
     // Floors must not fall, and several buckets may be joined.
     floor_ = std::max(floor_, bucket.state.floor);
   }
-  if (plan.merge_neighbours) {
+  joins_ = plan.merge_neighbours;
+  if (joins_) {
     room_ += buckets_.size() - 1;
   }
   return Status::OK();

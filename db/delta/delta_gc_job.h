@@ -214,6 +214,9 @@ class DeltaGcJob {
   std::optional<std::string> end_;
   // How many more buckets may be added.
   uint64_t room_ = 0;
+  // The old buckets are put together. The new one is not cut where a file
+  // becomes large: the same buckets would be put together again.
+  bool joins_ = false;
   // Approximate size of the parts of the first partition, in bytes.
   uint64_t part_size_ = 0;
 

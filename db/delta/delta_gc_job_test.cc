@@ -982,6 +982,23 @@ TEST_F(DeltaGcJobTest, FilesEndAtTheirMaximumSize) {
   ASSERT_EQ(1u, version_->SortedFiles().size());
 }
 
+// The picker puts buckets together until their number is small enough.
+TEST_F(DeltaGcJobTest, JoinedBucketsMayExceedTheFileSize) {
+  SetOperator(nullptr);
+  FlushAndMerge(Operands(0, 1000, 4));
+  ASSERT_NO_FATAL_FAILURE(MustRun(WholePlan()));
+  const size_t num_before = Buckets().size();
+  ASSERT_GT(num_before, 4u);
+  max_file_size_ = 1;
+  bucket_size_ = uint64_t{1} << 20;
+  Plan plan = PlanOf(1, num_before - 1);
+  plan.merge_neighbours = true;
+  plan.max_new_buckets = 2;
+  ASSERT_NO_FATAL_FAILURE(MustRun(plan));
+  CheckAll();
+  EXPECT_EQ(3u, Buckets().size());
+}
+
 TEST_F(DeltaGcJobTest, FilterMayRemoveAllOperands) {
   class RemoveAll : public CompactionFilter {
    public:

@@ -133,11 +133,15 @@ void DBStrata::BackgroundDeltaCollection::Begin() {
   collection.path_id = options_.paths->sorted;
   handle_ = jobs().BeginCollection(std::move(collection));
   jobs().EndPick();
-  // Another thread may find more buckets, and a manual job may wait until this
-  // pick has ended.
-  jobs().SetCollectionDue();
-  strata_->SetDeltaJobsDue();
-  strata_->ScheduleDeltaJobs();
+  if (!pick_.takes_all) {
+    // Another thread may find more buckets. Not beside a collection of all of
+    // them: a job that waits for a thread of the pool counts as one that picks,
+    // so neither could drop the buckets, and there would always be a next one.
+    jobs().SetCollectionDue();
+    strata_->SetDeltaJobsDue();
+    strata_->ScheduleDeltaJobs();
+  }
+  // A manual job may wait until this pick has ended.
   db_->bg_cv_.SignalAll();
 }
 

@@ -301,9 +301,11 @@ class DBPathFaultTest : public DBTestBase {
 
   // Closes the DB. If this takes 20 seconds, it never ends, and neither would
   // the test.
-  void CloseInTime() {
-    std::future<Status> closed =
-        std::async(std::launch::async, [this] { return db_->Close(); });
+  std::future<Status> BeginClose() {
+    return std::async(std::launch::async, [this] { return db_->Close(); });
+  }
+  void CloseInTime() { EndCloseInTime(BeginClose()); }
+  static void EndCloseInTime(std::future<Status> closed) {
     if (closed.wait_for(std::chrono::seconds(20)) !=
         std::future_status::ready) {
       fprintf(stderr, "Close() does not return\n");
@@ -368,6 +370,45 @@ TEST_F(DBPathFaultTest, FlushStopsWritesUntilTheDeviceIsBack) {
     EXPECT_EQ(Get("refused"), "NOT_FOUND");
     EXPECT_EQ(Get("accepted"), "value");
   }
+}
+
+// A writer that is stalled when the device fails leads the write thread. If it
+// waited for the device, all other writers would.
+TEST_F(DBPathFaultTest, StalledWriterReturnsTheError) {
+  options_.max_write_buffer_number = 2;
+  Open();
+  PutValues(0, 10);
+  std::atomic<bool> may_flush{false};
+  const auto is_flushing = EnableCallBackOnce(
+      "FlushJob::WriteLevel0Table:num_memtables",
+      [&](void*) { EXPECT_TRUE(WaitUntil([&] { return may_flush.load(); })); });
+  FlushOptions no_wait;
+  no_wait.wait = false;
+  no_wait.allow_write_stall = true;
+  ASSERT_OK(db_->Flush(no_wait));
+  ASSERT_TRUE(WaitUntil([&] { return is_flushing->load(); }));
+  PutValues(10, 20);
+  ASSERT_OK(dbfull()->TEST_SwitchMemtable());
+  const auto is_stalled =
+      EnableCallBackOnce("DBImpl::DelayWrite:Wait", [](void*) {});
+  std::future<Status> written = std::async(
+      std::launch::async, [this] { return Put("stalled", "value"); });
+  ASSERT_TRUE(WaitUntil([&] { return is_stalled->load(); }));
+  fs_->SetFault(slow_, Fault::kReadOnly);
+  may_flush = true;
+  if (written.wait_for(std::chrono::seconds(20)) != std::future_status::ready) {
+    fprintf(stderr, "the writer does not return\n");
+    abort();
+  }
+  const Status s = written.get();
+  EXPECT_TRUE(s.IsIncomplete() || s.IsIOError()) << s.ToString();
+  EXPECT_NE(s.ToString().find(slow_), std::string::npos) << s.ToString();
+  EXPECT_TRUE(IsWatched(slow_));
+  fs_->SetFault(slow_, Fault::kNone);
+  ExpectRecovery();
+  ExpectValues(0, 20);
+  EXPECT_EQ(Get("stalled"), "NOT_FOUND");
+  ASSERT_OK(Put("accepted", "value"));
 }
 
 // Jobs would sync the directory of the mount that is gone, and files that are
@@ -1303,6 +1344,29 @@ TEST_F(DBPathFaultTest, CloseDoesNotWaitForTheDevice) {
     Reopen(options_);
     ExpectValues(0, 10);
   }
+}
+
+// Close() waits for the end of the recovery.
+TEST_F(DBPathFaultTest, CloseBesideAFailedResumeReturns) {
+  options_.max_bgerror_resume_count = 0;
+  Open();
+  fs_->SetFault(slow_, Fault::kReadOnly);
+  PutValues(0, 10);
+  EXPECT_NOK(Flush());
+  std::future<Status> closed;
+  const auto was_probed = EnableCallBackOnce(
+      "DBStrata::ProbePathsBeforeRecovery:Probed", [&](void*) {
+        closed = BeginClose();
+        // Nothing tells when Close() waits. If it does not yet, the test passes
+        // for another reason.
+        env_->SleepForMicroseconds(200000);
+      });
+  EXPECT_NOK(db_->Resume());
+  ASSERT_TRUE(was_probed->load());
+  EndCloseInTime(std::move(closed));
+  fs_->SetFault(slow_, Fault::kNone);
+  Reopen(options_);
+  ExpectValues(0, 10);
 }
 
 // With one path everything is as in RocksDB.

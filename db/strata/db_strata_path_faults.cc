@@ -328,6 +328,11 @@ Status DBStrata::ProbePathsBeforeRecovery() {
   if (manager == nullptr || !manager->path_faults()->HasAny()) {
     return Status::OK();
   }
+  // A device may stay away for long. Writers that were stalled when it failed
+  // return the error, as those do that come later. A flush of the recovery
+  // would release them, but there is none before the probe succeeds.
+  const WriteStallRelease::Request no_stall(&write_stall_release_,
+                                            /*is_recovery=*/true, &db_->bg_cv_);
   // The layout may be another one than when the error occurred.
   SpaceNeeds needs;
   AddFlushNeeds(/*are_required=*/true, &needs);
@@ -338,19 +343,25 @@ Status DBStrata::ProbePathsBeforeRecovery() {
   db_->mutex_.Unlock();
   Status replaced;
   const Status s = ProbePaths(directories, &replaced);
+  TEST_SYNC_POINT("DBStrata::ProbePathsBeforeRecovery:Probed");
   db_->mutex_.Lock();
   if (!replaced.ok()) {
     // Neither the handles nor the files that are open reach what is there now,
     // and the files that the DB needs may be in neither place. So nothing but
-    // an open, which looks for all files by name, helps. Waiters see the end of
-    // the recovery.
+    // an open, which looks for all files by name, helps.
     const Status error =
         AllDirectories().AddPathTo(replaced, OpenPaths::Files::kAll);
     db_->error_handler_.SetBGError(Status(error, Status::Severity::kFatalError),
                                    BackgroundErrorReason::kFlush);
-    db_->bg_cv_.SignalAll();
   }
-  return s.ok() ? s : db_->error_handler_.GetBGError();
+  if (!s.ok()) {
+    // A recovery by hand ends without ResumeImpl(), which would tell Close()
+    // and stalled writers. They see its end, as the mutex is not released in
+    // between.
+    db_->bg_cv_.SignalAll();
+    return db_->error_handler_.GetBGError();
+  }
+  return s;
 }
 
 void DBStrata::NoteDeletion(const std::string& file_name, const Status& s) {

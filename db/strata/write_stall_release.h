@@ -9,9 +9,10 @@
 // stalled writer. RocksDB 11.8.1 hangs in this case: no writer, no flush and no
 // Close() of the DB returns.
 //
-// Invariant: while a recovery waits for the write thread, no writer is stalled
-// in DelayWrite(). A writer that gives up returns Status::Incomplete with the
-// background error, which no path of a write takes for a new background error.
+// Invariant: while a recovery waits for the write thread, or for a device that
+// has failed, no writer is stalled in DelayWrite(). A writer that gives up
+// returns Status::Incomplete with the background error, which no path of a
+// write takes for a new background error.
 //
 // Stalls by a WriteBufferManager are not covered: a recovery can still hang
 // behind one, as in RocksDB.
@@ -36,8 +37,9 @@ class WriteStallRelease {
   // Returns true if a stalled writer has to give up now.
   bool IsRequested() const { return requests_ > 0; }
 
-  // A recovery's wait for the write thread. The constructor wakes the stalled
-  // writers; writers that come while the object lives do not stall.
+  // A recovery's wait for the write thread or for a device. The constructor
+  // wakes the stalled writers; writers that come while the object lives do not
+  // stall.
   class Request {
    public:
     // release: must outlive this object.
