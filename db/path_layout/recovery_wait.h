@@ -5,9 +5,11 @@
 
 #include "rocksdb/io_status.h"
 #include "rocksdb/rocksdb_namespace.h"
+#include "rocksdb/status.h"
 
 namespace ROCKSDB_NAMESPACE {
 
+class DBStrata;
 struct ImmutableDBOptions;
 
 // Returns true if an automatic recovery that has failed for want of space is to
@@ -20,5 +22,15 @@ struct ImmutableDBOptions;
 // error: that of the recovery.
 bool IsRecoveryToWaitForSpace(const ImmutableDBOptions& options, const void* db,
                               const IOStatus& error);
+
+// Finishes the cut of the WAL (DBStrata::FinishWalCut()) before an attempt of
+// an automatic recovery. Its flushes would fail without the cut; but they add
+// no background error then, and an attempt that fails without one ends the
+// recovery. The error that this returns is retryable whatever the file system
+// says: the device may be back at the next attempt. A soft error is recovered
+// from without a new WAL, so it does not wait for the cut.
+//
+// bg_error: the error that the DB is to recover from.
+Status FinishWalCutBeforeRecovery(DBStrata* strata, const Status& bg_error);
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -19,12 +19,14 @@
 #include "db/db_test_util.h"
 #include "file/file_util.h"
 #include "file/filename.h"
+#include "port/port.h"
 #include "port/stack_trace.h"
 #include "rocksdb/listener.h"
 #include "rocksdb/utilities/transaction_db.h"
 #include "test_util/sync_point.h"
 #include "util/cast_util.h"
 #include "util/compression.h"
+#include "util/mutexlock.h"
 #include "utilities/fault_injection_fs.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -37,6 +39,8 @@ struct Fault {
   bool appends = false;
   size_t written = 0;
   bool syncs = false;
+  // The errors of appends and syncs are retryable.
+  bool is_retryable = false;
   bool truncates = false;
   // Truncations do nothing, and return OK.
   bool ignores_truncates = false;
@@ -67,6 +71,7 @@ class WalDeviceFS final : public FileSystemWrapper {
   void Break(const Fault& fault) {
     written_ = fault.written;
     syncs_fail_ = fault.syncs;
+    is_retryable_ = fault.is_retryable;
     truncates_fail_ = fault.truncates;
     ignores_truncates_ = fault.ignores_truncates;
     appends_fail_ = fault.appends;
@@ -102,12 +107,12 @@ class WalDeviceFS final : public FileSystemWrapper {
       }
       const size_t size = std::min(fs_->written_.load(), data.size());
       EXPECT_OK(target()->Append(Slice(data.data(), size), options, dbg));
-      return Error();
+      return fs_->Error();
     }
     IOStatus Truncate(uint64_t size, const IOOptions& options,
                       IODebugContext* dbg) override {
       if (fs_->truncates_fail_) {
-        return Error();
+        return NoSpace();
       }
       return fs_->ignores_truncates_ ? IOStatus::OK()
                                      : target()->Truncate(size, options, dbg);
@@ -116,17 +121,15 @@ class WalDeviceFS final : public FileSystemWrapper {
       if (fs_->on_sync != nullptr) {
         std::exchange(fs_->on_sync, nullptr)();
       }
-      return fs_->syncs_fail_ ? Error() : target()->Sync(options, dbg);
+      return fs_->syncs_fail_ ? fs_->Error() : target()->Sync(options, dbg);
     }
     IOStatus RangeSync(uint64_t offset, uint64_t size, const IOOptions& options,
                        IODebugContext* dbg) override {
-      return fs_->syncs_fail_ ? Error()
+      return fs_->syncs_fail_ ? fs_->Error()
                               : target()->RangeSync(offset, size, options, dbg);
     }
 
    private:
-    static IOStatus Error() { return IOStatus::NoSpace("by the test"); }
-
     WalDeviceFS* const fs_;
   };
 
@@ -140,18 +143,25 @@ class WalDeviceFS final : public FileSystemWrapper {
       if (!fs_->manifests_fail_) {
         return target()->Append(data, options, dbg);
       }
-      IOStatus s = IOStatus::IOError("by the test");
-      s.SetRetryable(true);
-      return s;
+      return Retryable();
     }
 
    private:
     WalDeviceFS* const fs_;
   };
 
+  static IOStatus NoSpace() { return IOStatus::NoSpace("by the test"); }
+  static IOStatus Retryable() {
+    IOStatus s = IOStatus::IOError("by the test");
+    s.SetRetryable(true);
+    return s;
+  }
+  IOStatus Error() const { return is_retryable_ ? Retryable() : NoSpace(); }
+
   std::atomic<size_t> written_{0};
   std::atomic<bool> appends_fail_{false};
   std::atomic<bool> syncs_fail_{false};
+  std::atomic<bool> is_retryable_{false};
   std::atomic<bool> truncates_fail_{false};
   std::atomic<bool> ignores_truncates_{false};
   std::atomic<bool> manifests_fail_{false};
@@ -172,6 +182,32 @@ class Listener final : public EventListener {
 
   // Called once, after the next flush.
   std::function<void()> on_flush;
+};
+
+// Waits for the end of an automatic recovery.
+class RecoveryWaiter final : public EventListener {
+ public:
+  void OnErrorRecoveryEnd(const BackgroundErrorRecoveryInfo& info) override {
+    MutexLock lock(&mutex_);
+    result_ = info.new_bg_error;
+    has_ended_ = true;
+    ended_.SignalAll();
+  }
+
+  // Returns the error that the DB has after the recovery.
+  Status Wait() {
+    MutexLock lock(&mutex_);
+    while (!has_ended_) {
+      ended_.Wait();
+    }
+    return result_;
+  }
+
+ private:
+  port::Mutex mutex_;
+  port::CondVar ended_{&mutex_};
+  Status result_;
+  bool has_ended_ = false;
 };
 
 // Collects the keys of write batches.
@@ -942,6 +978,39 @@ TEST_F(DBWalCutTest, ResumeFailsIfTheWalCannotBeCut) {
     Reopen(options);
     ASSERT_EQ("1", Get("a"));
     ASSERT_EQ("1", Get("b"));
+  }
+}
+
+// An automatic recovery outlasts a device that is still away at its first
+// attempt, whatever error the cut of the WAL has.
+TEST_F(DBWalCutTest, AutomaticRecoveryWaitsUntilTheWalCanBeCut) {
+  for (const bool is_atomic : {false, true}) {
+    SCOPED_TRACE(is_atomic);
+    const auto waiter = std::make_shared<RecoveryWaiter>();
+    Options options = DeviceOptions();
+    options.atomic_flush = is_atomic;
+    options.listeners = {waiter};
+    options.max_bgerror_resume_count = 100;
+    options.bgerror_resume_retry_interval = 1;
+    DestroyAndReopen(options);
+    ASSERT_OK(Put("a", "1"));
+    int num_failed_attempts = 0;
+    SyncPoint::GetInstance()->SetCallBack(
+        "RecoverFromRetryableBGIOError:BeforeWait0", [&](void*) {
+          if (++num_failed_attempts == 2) {
+            fs_->Repair();
+          }
+        });
+    SyncPoint::GetInstance()->EnableProcessing();
+    fs_->Break({.syncs = true, .is_retryable = true, .truncates = true});
+    ASSERT_NOK(db_->Put(sync_, "failed", "1"));
+    ASSERT_OK(waiter->Wait());
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    ASSERT_EQ(2, num_failed_attempts);
+    ASSERT_OK(db_->Put(sync_, "b", "1"));
+    ASSERT_EQ("NOT_FOUND", Get("failed"));
+    CheckCopyOf(db_.get(), {"a", "b"}, {"failed"});
   }
 }
 
