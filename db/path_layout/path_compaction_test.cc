@@ -763,6 +763,106 @@ TEST_F(PathCompactionTest, FailedManualCompactionsLeaveTheirInputsToOthers) {
   }
 }
 
+// A manual compaction holds a misplaced file when a background thread looks for
+// one, and ends before it has begun. The file is compacted in the background.
+TEST_F(PathCompactionTest, ManualCompactionThatNeverRanLeavesItsInputs) {
+  for (const bool disable : {false, true}) {
+    SCOPED_TRACE(disable);
+    DestroyAndReopen(PathOptions({0}, {0}));
+    Model model;
+    ASSERT_NO_FATAL_FAILURE(Write(&model, 0, 20, "a"));
+    ASSERT_OK(Flush());
+    ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
+    // The only thread gets the automatic compaction, `later` and the manual
+    // compaction, in this order.
+    env_->SetBackgroundThreads(1, Env::LOW);
+    test::SleepingBackgroundTask sleeping;
+    env_->Schedule(&test::SleepingBackgroundTask::DoSleepTask, &sleeping,
+                   Env::Priority::LOW);
+    sleeping.WaitUntilSleeping();
+    ASSERT_NO_FATAL_FAILURE(SetLayout({1}, {1}));
+    ASSERT_EQ(Storage()->strata()->MisplacedFiles().size(), 1u);
+    test::SleepingBackgroundTask later;
+    env_->Schedule(&test::SleepingBackgroundTask::DoSleepTask, &later,
+                   Env::Priority::LOW);
+    std::atomic<bool> canceled{false};
+    // The DB mutex is held there.
+    SyncPoint::GetInstance()->SetCallBack(
+        "DBImpl::RunManualCompaction:Scheduled", [&](void*) {
+          EXPECT_TRUE(Storage()->strata()->MisplacedFiles().empty());
+          canceled = !disable;
+          sleeping.WakeUp();
+        });
+    SyncPoint::GetInstance()->EnableProcessing();
+    Status result;
+    port::Thread manual([&] {
+      CompactRangeOptions range;
+      range.canceled = &canceled;
+      result = db_->CompactRange(range, nullptr, nullptr);
+    });
+    later.WaitUntilSleeping();
+    if (disable) {
+      db_->DisableManualCompaction();
+      manual.join();
+    }
+    later.WakeUp();
+    later.WaitUntilDone();
+    if (disable) {
+      db_->EnableManualCompaction();
+    } else {
+      manual.join();
+    }
+    sleeping.WaitUntilDone();
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    EXPECT_TRUE(result.IsManualCompactionPaused()) << result.ToString();
+    ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
+    ASSERT_NO_FATAL_FAILURE(CheckInPlace());
+    ASSERT_NO_FATAL_FAILURE(CheckReads(model));
+  }
+}
+
+// The same with an automatic compaction that AbortAllCompactions() ends while
+// it waits for a thread of the BOTTOM pool.
+TEST_F(PathCompactionTest, AbortedCompactionOfTheBottomPoolIsDueAgain) {
+  DestroyAndReopen(PathOptions({0}, {0}));
+  Model model;
+  ASSERT_NO_FATAL_FAILURE(Write(&model, 0, 20, "a"));
+  ASSERT_OK(Flush());
+  std::vector<LiveFileMetaData> files;
+  db_->GetLiveFilesMetaData(&files);
+  ASSERT_EQ(files.size(), 1u);
+  ASSERT_OK(db_->CompactFiles(CompactionOptions(), {files[0].name},
+                              /*output_level=*/4));
+  ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
+  ASSERT_EQ(FilesPerLevel(), "0,0,0,0,1");
+  env_->SetBackgroundThreads(1, Env::BOTTOM);
+  test::SleepingBackgroundTask sleeping;
+  env_->Schedule(&test::SleepingBackgroundTask::DoSleepTask, &sleeping,
+                 Env::Priority::BOTTOM);
+  sleeping.WaitUntilSleeping();
+  SyncPoint::GetInstance()->LoadDependency(
+      {{"DBImpl::BackgroundCompaction:ForwardToBottomPriPool",
+        "PathCompactionTest:Forwarded"}});
+  SyncPoint::GetInstance()->SetCallBack("DBImpl::AbortAllCompactions:FlagSet",
+                                        [&](void*) { sleeping.WakeUp(); });
+  SyncPoint::GetInstance()->EnableProcessing();
+  ASSERT_NO_FATAL_FAILURE(SetLayout({1}, {1}));
+  TEST_SYNC_POINT("PathCompactionTest:Forwarded");
+  db_->AbortAllCompactions();
+  ASSERT_NO_FATAL_FAILURE(CheckInPlace({0}, {0}));
+  db_->ResumeAllCompactions();
+  sleeping.WaitUntilDone();
+  ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  SyncPoint::GetInstance()->LoadDependency({});
+  EXPECT_EQ(FilesPerLevel(), "0,0,0,0,1");
+  EXPECT_NO_FATAL_FAILURE(CheckInPlace());
+  EXPECT_NO_FATAL_FAILURE(CheckReads(model));
+  env_->SetBackgroundThreads(0, Env::BOTTOM);
+}
+
 TEST_F(PathCompactionTest, UniversalCompactionKeepsTheLayout) {
   for (const bool trivial_moves : {false, true}) {
     SCOPED_TRACE(trivial_moves);
