@@ -32,12 +32,16 @@ Status DBStrata::RollManifestAndSchedule(Env::IOActivity activity,
                                          JobContext* job_context) {
   TEST_SYNC_POINT("DBStrata::RollManifestAndSchedule:Roll");
   const Status s = RollManifest(activity);
-  if (s.ok()) {
+  // The edit may have been written behind that of another thread before the
+  // creation of a MANIFEST failed. Reads of an address map do not end while the
+  // newest Version has no SuperVersion.
+  ColumnFamilyData* const cfd =
+      db_->versions_->GetColumnFamilySet()->GetDefault();
+  if (s.ok() || cfd->GetSuperVersion()->current != cfd->current()) {
     job_context->superversion_contexts.emplace_back(
         /*create_superversion=*/true);
     db_->InstallSuperVersionAndScheduleWork(
-        db_->versions_->GetColumnFamilySet()->GetDefault(),
-        &job_context->superversion_contexts.back());
+        cfd, &job_context->superversion_contexts.back());
   }
   return s;
 }

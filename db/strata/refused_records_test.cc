@@ -15,6 +15,7 @@
 #include "db/version_edit.h"
 #include "db/version_set.h"
 #include "file/filename.h"
+#include "port/port.h"
 #include "port/stack_trace.h"
 #include "test_util/strata/retryable_error_test_util.h"
 #include "test_util/strata/strata_db_test_util.h"
@@ -232,6 +233,86 @@ TEST_F(RefusedRecordsTest, FailedManifestIsMadeByARecoveryOrTheNextOpen) {
       EXPECT_EQ(Get("key"), retryable ? "newer" : "other");
     }
   }
+}
+
+// The edit for the new MANIFEST is first written behind that of another thread,
+// so it adds a Version of the default family, but makes no MANIFEST. Then the
+// MANIFEST cannot be made. Reads of the address map need a SuperVersion of this
+// Version.
+TEST_F(RefusedRecordsTest, FailedManifestLeavesNoVersionWithoutSuperVersion) {
+  Options options = OptionsOf(kMap);
+  options.max_bgerror_resume_count = 0;
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("key", "value"));
+  ColumnFamilyHandle* const other = Create(kPlain, "other");
+  ColumnFamilyHandle* const handle = Create(kBlobPath, "family");
+  const auto log = [&] {
+    VersionEdit edit;
+    edit.SetColumnFamily(FamilyOf(other)->GetID());
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    EXPECT_OK(dbfull()->GetVersionSet()->LogAndApply(
+        FamilyOf(other), ReadOptions(), WriteOptions(), &edit,
+        dbfull()->mutex(), /*dir_contains_current_file=*/nullptr));
+  };
+  std::vector<port::Thread> threads;
+  std::atomic<int> num_rolls{0};
+  std::atomic<int> num_queued{0};
+  std::atomic<int> num_synced{0};
+  std::atomic<bool> is_writing{false};
+  const auto wait_for_queued = [&](int num) {
+    for (int queued = num_queued; queued < num; queued = num_queued) {
+      num_queued.wait(queued);
+    }
+  };
+  // One edit is being written, and another one waits, when that of the roll is
+  // queued.
+  EnableCallBack("DBStrata::RollManifestAndSchedule:Roll", [&](void*) {
+    if (++num_rolls == 1) {
+      dbfull()->mutex()->Unlock();
+      threads.emplace_back(log);
+      is_writing.wait(false);
+      threads.emplace_back(log);
+      wait_for_queued(2);
+      dbfull()->mutex()->Lock();
+    }
+  });
+  EnableCallBack("VersionSet::LogAndApply:BeforeWriterWaiting", [&](void*) {
+    if (num_rolls > 0) {
+      ++num_queued;
+      num_queued.notify_all();
+    }
+  });
+  EnableCallBack("VersionSet::LogAndApply:WriteManifest", [&](void*) {
+    if (num_rolls > 0 && !is_writing.exchange(true)) {
+      is_writing.notify_all();
+      wait_for_queued(3);
+    }
+  });
+  EnableCallBack("VersionSet::ProcessManifestWrites:AfterSyncManifest",
+                 [&](void* status) {
+                   if (num_rolls > 0 && ++num_synced > 2) {
+                     *static_cast<IOStatus*>(status) = RetryableError();
+                   }
+                 });
+  const std::string manifest = Manifest();
+  ASSERT_OK(db_->DropColumnFamily(handle));
+  for (port::Thread& thread : threads) {
+    thread.join();
+  }
+  DisableCallBacks();
+  EXPECT_EQ(num_rolls.load(), 2);
+  EXPECT_EQ(num_queued.load(), 5);
+  EXPECT_EQ(num_synced.load(), 4);
+  EXPECT_EQ(Manifest(), manifest);
+  EXPECT_NOK(dbfull()->TEST_GetBGError());
+  {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    ASSERT_EQ(Family()->GetSuperVersion()->current, Family()->current());
+  }
+  EXPECT_EQ(Get("key"), "value");
+  ASSERT_OK(db_->Resume());
+  EXPECT_EQ(NumRefused(), 0);
+  Destroy({handle, other});
 }
 
 }  // namespace ROCKSDB_NAMESPACE
