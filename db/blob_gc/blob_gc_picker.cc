@@ -243,40 +243,55 @@ BlobGcPicker::Job BlobGcPicker::PickSmall(const Options& options,
               : Tier(file.path_id, file.hot, file.is_survivor, tier)]
         .push_back(&file);
   }
-  const size_t min_files = options.merge_all_small ? 2 : kTierFactor;
-  std::vector<const File*>* best = nullptr;
+  // The tiers with the most files are the first.
+  std::vector<std::vector<const File*>*> full;
   for (auto& [tier, members] : tiers) {
-    if (members.size() >= min_files &&
-        (best == nullptr || members.size() > best->size())) {
-      best = &members;
+    if (members.size() >= (options.merge_all_small ? 2 : kTierFactor)) {
+      full.push_back(&members);
     }
   }
-  if (best == nullptr) {
-    return job;
-  }
-  // Prefer the oldest files: their remaining values will live long.
-  std::sort(best->begin(), best->end(),
-            [](const File* a, const File* b) { return a->number < b->number; });
-  const uint64_t max_copied =
-      std::max(std::min(options.flush_size, options.max_copied),
-               MaxCopied(options, SpaceOf(files, 0)));
-  job.path_id = best->front()->path_id;
-  job.hot = best->front()->hot;
-  for (const File* file : *best) {
-    if (job.files.size() == kMaxFiles ||
-        (job.files.size() >= 2 &&
-         job.live_size + file->live_size > max_copied)) {
-      break;
+  std::stable_sort(full.begin(), full.end(), [](const auto* a, const auto* b) {
+    return a->size() > b->size();
+  });
+  // Jobs that run out of disk space reduce options.max_copied, and only a job
+  // that succeeds raises it. So it must not prevent the smallest merge.
+  Options without_limit = options;
+  without_limit.max_copied = std::numeric_limits<uint64_t>::max();
+  const Space space = SpaceOf(files, 0);
+  const auto most_copied = [&space](const Options& of) {
+    return std::max(std::min(of.flush_size, of.max_copied),
+                    MaxCopied(of, space));
+  };
+  const uint64_t max_copied = most_copied(options);
+  const uint64_t max_smallest = most_copied(without_limit);
+  for (std::vector<const File*>* members : full) {
+    // Prefer the oldest files: their remaining values will live long.
+    std::sort(
+        members->begin(), members->end(),
+        [](const File* a, const File* b) { return a->number < b->number; });
+    job = Job();
+    job.path_id = members->front()->path_id;
+    job.hot = members->front()->hot;
+    const auto is_enough = [&] {
+      return options.merge_all_small || job.files.size() >= kMinMerged ||
+             job.live_size >= small_size;
+    };
+    for (const File* file : *members) {
+      if (job.files.size() == kMaxFiles ||
+          (job.files.size() >= 2 &&
+           job.live_size + file->live_size >
+               (is_enough() ? max_copied : max_smallest))) {
+        break;
+      }
+      job.files.push_back(file->number);
+      job.size += file->size;
+      job.live_size += file->live_size;
     }
-    job.files.push_back(file->number);
-    job.size += file->size;
-    job.live_size += file->live_size;
+    if (is_enough()) {
+      return job;
+    }
   }
-  if (!options.merge_all_small && job.files.size() < kMinMerged &&
-      job.live_size < small_size) {
-    return Job();
-  }
-  return job;
+  return Job();
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -186,7 +186,8 @@ class BlobGcPicker {
   // with this many files is merged.
   static constexpr uint64_t kTierFactor = 16;
   // Small files are not merged yet if a job could merge only fewer files than
-  // this and its output would still be a small file.
+  // this and its output would still be a small file. This many files may be
+  // merged whatever Options::max_copied is.
   static constexpr size_t kMinMerged = 4;
   // Maximum of Options::space_amp_limit.
   static constexpr double kMaxLimit = 1000.0;

@@ -646,6 +646,53 @@ TEST_F(BlobGcPickerTest, SmallFilesAreMergedOnlyIfAlikeIdleAndAffordable) {
   ASSERT_TRUE(pick().empty());
 }
 
+// After jobs without disk space a job may copy only little, until one succeeds.
+// A merge of a few files is still possible: otherwise no job would succeed.
+TEST_F(BlobGcPickerTest, LackOfDiskSpaceDoesNotEndTheMergesOfSmallFiles) {
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  options_.file_size = 256 * kMiB;
+  options_.flush_size = 64 * kMiB;
+  for (uint64_t number = 1; number <= 32; ++number) {
+    Add(number, kMiB, kMiB);
+  }
+  const auto pick = [&] {
+    return Numbers(BlobGcPicker::PickSmall(options_, files_));
+  };
+  ASSERT_EQ(32u, pick().size());
+  options_.max_copied = 8 * kMiB;
+  EXPECT_EQ(8u, pick().size());
+  for (const uint64_t max_copied : {2 * kMiB, kMiB, uint64_t{1}}) {
+    options_.max_copied = max_copied;
+    EXPECT_EQ(std::set<uint64_t>({1, 2, 3, 4}), pick());
+  }
+  // The output of two of these files would be small no more.
+  files_.clear();
+  for (uint64_t number = 1; number <= 16; ++number) {
+    Add(number, 20 * kMiB, 20 * kMiB);
+  }
+  EXPECT_EQ(std::set<uint64_t>({1, 2}), pick());
+}
+
+// A tier of which a job could merge too few files does not keep the files of
+// another tier from being merged.
+TEST_F(BlobGcPickerTest, TierThatHasToWaitDoesNotDelayOtherTiers) {
+  options_.file_size = 800000;
+  options_.flush_size = 60000;
+  for (uint64_t number = 1; number <= 20; ++number) {
+    Add(number, 40000, 40000);
+  }
+  const auto pick = [&] {
+    return Numbers(BlobGcPicker::PickSmall(options_, files_));
+  };
+  ASSERT_TRUE(pick().empty());
+  for (uint64_t number = 21; number <= 36; ++number) {
+    Add(number, 3000, 3000);
+  }
+  const std::set<uint64_t> picked = pick();
+  ASSERT_EQ(16u, picked.size());
+  EXPECT_EQ(21u, *picked.begin());
+}
+
 TEST_F(BlobGcPickerTest, MergeAllSmallIgnoresTiersAndTheLimit) {
   options_.file_size = 800000;
   options_.max_copied = options_.min_copied = 800000;
