@@ -97,7 +97,12 @@ uint64_t BlobGcState::AddDebt(uint64_t compaction_needed_bytes,
                               double space_amp_limit, uint64_t soft_limit,
                               uint64_t hard_limit) {
   assert(space_amp_limit != 0 && soft_limit != 0);
-  const BlobGcPicker::Space space = BlobGcPicker::SpaceOf(files, copying_);
+  BlobGcPicker::Space space = BlobGcPicker::SpaceOf(files, copying_);
+  for (const BlobGcPicker::File& file : files) {
+    if (IsPaused(file)) {
+      space.on_disk -= file.size - file.live_size;
+    }
+  }
   const double on_disk = static_cast<double>(
       space.on_disk - std::min(space.on_disk, merge_space_));
   const double allowed = space_amp_limit * static_cast<double>(space.live);

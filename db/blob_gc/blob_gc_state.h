@@ -136,6 +136,9 @@ class BlobGcState {
   // Copies alone cause no slowdown, which matters if all values fit into a few
   // files: without the copies, the space amplification must exceed
   // kLeastStallFactor times the limit.
+  // The garbage of files that no job may collect now does not count: slow
+  // writes would wait for a job that cannot come, and would delay the flush
+  // that schedules the next one.
   // LOG says when slowdowns begin and end.
   // files: as by MarkBusy().
   // space_amp_limit: not 0.
@@ -152,6 +155,14 @@ class BlobGcState {
   bool slows_down() const { return slows_down_; }
 
  private:
+  // Returns true if no job collects the file, and none may collect it now.
+  // file: as by MarkBusy().
+  bool IsPaused(const BlobGcPicker::File& file) const {
+    // Files without live values are dropped, not collected.
+    return file.is_busy && file.live_size > 0 &&
+           collecting_.count(file.number) == 0;
+  }
+
   static constexpr uint64_t kMaxCopies = uint64_t{1} << 30;
   static constexpr uint64_t kRetryMicros = 600 * 1000 * 1000;
   static constexpr uint64_t kMaxRetryMicros = uint64_t{86400} * 1000 * 1000;

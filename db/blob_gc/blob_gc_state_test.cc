@@ -216,6 +216,43 @@ TEST_F(BlobGcStateTest, DebtIsTheExcessOverTheLimit) {
   ASSERT_EQ(10u, DebtOf(0, /*limit=*/1.5));
 }
 
+// Writes are not slow for garbage that no job may collect now.
+TEST_F(BlobGcStateTest, GarbageOfPausedFilesIsNoDebt) {
+  const auto debt = [&] {
+    std::vector<BlobGcPicker::File> files(3);
+    for (size_t i = 0; i < files.size(); ++i) {
+      files[i].number = i + 1;
+      files[i].size = 1000000;
+      files[i].live_size = 1000000;
+    }
+    files[0].live_size = 400000;
+    // It has no live values, and waits to be dropped.
+    files[2].size = 100000;
+    files[2].live_size = 0;
+    files[2].is_busy = true;
+    state_.MarkBusy(&files, /*also_failed=*/false);
+    return state_.AddDebt(/*compaction_needed_bytes=*/10, files,
+                          /*space_amp_limit=*/1.2, /*soft_limit=*/1000,
+                          /*hard_limit=*/0);
+  };
+  // 2,100,000 - 1.01 * 1.2 * 1,400,000
+  const uint64_t expected = 1000 + 403200;
+  ASSERT_EQ(expected, debt());
+  // A job has the file.
+  state_.Begin(1);
+  ASSERT_EQ(expected, debt());
+  state_.OnFailed({1});
+  ASSERT_EQ(expected, debt());
+  state_.End(1);
+  ASSERT_EQ(10u, debt());
+  ASSERT_FALSE(state_.slows_down());
+  Wait(11);
+  ASSERT_EQ(expected, debt());
+  // The garbage of other files counts.
+  state_.OnFailed({2});
+  ASSERT_EQ(expected, debt());
+}
+
 TEST_F(BlobGcStateTest, CopiesCountButAreNoReasonAlone) {
   constexpr uint64_t kSize = 1000000;
   state_.BeginCopies(100000);

@@ -32,6 +32,7 @@
 #include "test_util/strata/paused_call_test_util.h"
 #include "test_util/strata/retryable_error_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
+#include "test_util/strata/test_threads_test_util.h"
 #include "test_util/sync_point.h"
 #include "util/cast_util.h"
 #include "util/defer.h"
@@ -1483,6 +1484,50 @@ TEST_F(DBBlobGcTest, FailedJobsEndWithoutAnEvent) {
   DisableCallBacks();
   EXPECT_GE(jobs, 1);
   EXPECT_LE(jobs, 4);
+}
+
+// A slowdown ends at once when a job leaves files that no job may collect for a
+// while: slow writes would delay the flush with which the collection goes on.
+TEST_F(DBBlobGcTest, FilesThatNoJobMayCollectEndTheSlowdown) {
+  Options options = GcOptions(1.1);
+  options.soft_pending_compaction_bytes_limit = uint64_t{1} << 40;
+  options.hard_pending_compaction_bytes_limit = uint64_t{1} << 41;
+  DestroyAndReopen(options);
+  Load();
+  const auto delayed_rate = [&] {
+    uint64_t rate = 0;
+    EXPECT_TRUE(
+        db_->GetIntProperty(DB::Properties::kActualDelayedWriteRate, &rate));
+    return rate;
+  };
+  EnableCallBack("BlobGcJob::Merge:BeforeFinish", [&](void* arg) {
+    *static_cast<Status*>(arg) = Status::Incomplete("injected");
+  });
+  std::atomic<bool> held{true};
+  EnableCallBack("BackgroundJobScheduler::Work:BlobGc", [&](void*) {
+    EXPECT_TRUE(WaitUntil([&] { return !held.load(); }))
+        << "the job is not released";
+  });
+  for (int key = 0; key < kKeys; key += 3) {
+    PutKey(key, 1);
+  }
+  for (int round = 2; round <= 3; ++round) {
+    // The slowdown is computed before the flush makes garbage.
+    PutKey(5, round);
+    EXPECT_OK(Flush());
+    EXPECT_OK(dbfull()->TEST_WaitForFlushMemTable());
+  }
+  EXPECT_GT(delayed_rate(), 0u);
+  const std::set<uint64_t> files = BlobFilesOfVersion();
+  {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    Blobs()->gc()->OnFailed(files);
+  }
+  held = false;
+  Wait();
+  EXPECT_EQ(delayed_rate(), 0u);
+  DisableCallBacks();
+  VerifyAlsoReopened(options);
 }
 
 // A slowdown ends at once when file deletions are disabled, as no job collects

@@ -42,6 +42,22 @@ int DBStrata::BackgroundBlobGc::MaxJobs(int max_background_jobs,
                                  : max_background_jobs / 2);
 }
 
+void DBStrata::BackgroundBlobGc::UpdateSlowdown(ColumnFamilyData* cfd) {
+  if (cfd->IsDropped()) {
+    return;
+  }
+  // Each computation of a slowdown that goes on slows writes down further. So
+  // the slowdown is not computed where garbage does not change it.
+  AddressMapStore* const blobs = cfd->address_map_store();
+  const bool slowed_down = blobs->gc()->slows_down();
+  const MutableCFOptions& cf_options = cfd->GetLatestMutableCFOptions();
+  blobs->AddGcDebt(/*compaction_needed_bytes=*/0,
+                   *cfd->current()->storage_info(), cf_options);
+  if (blobs->gc()->slows_down() != slowed_down) {
+    cfd->RecalculateWriteStallConditions(cf_options);
+  }
+}
+
 DBStrata::BackgroundBlobGc::BackgroundBlobGc(DBStrata* strata,
                                              ColumnFamilyData* cfd, Plan plan)
     : BackgroundJob(Kind::kBlobGc, cfd),
@@ -169,6 +185,10 @@ Status DBStrata::BackgroundBlobGc::Run(JobContext* job_context) {
   EndHeat(s);
   storage_.reset();
   NoteResult(s, wrote_manifest, job_id);
+  if (!s.ok() || !job_->failed_files().empty()) {
+    // Jobs avoid some files from now on.
+    UpdateSlowdown(cfd());
+  }
   strata_->DropEmptyBlobFiles(cfd(), Env::IOActivity::kCompaction, sv_context);
   // The job ends here. FindObsoleteFiles() may close a WAL.
   ThreadStatusUtil::ResetThreadStatus();

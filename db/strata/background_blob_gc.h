@@ -76,6 +76,13 @@ class DBStrata::BackgroundBlobGc : public BackgroundJob {
   // and flushes, which have their own threads.
   static int MaxJobs(int max_background_jobs, bool above_limit);
 
+  // Begins or ends the slowdown of writes that depends on the garbage of the
+  // column family, after a change of what jobs may collect. Otherwise writes
+  // would be slow until the next flush, although no job can catch up with them.
+  // Listeners learn of the change with the next SuperVersion.
+  // REQUIRES: DB mutex held; the family has an address map.
+  static void UpdateSlowdown(ColumnFamilyData* cfd);
+
   // Decides what is done for the ranges that are due, if anything.
   // options: wanted_room is set.
   static void PickForScans(const BlobGcPicker::Options& options,

@@ -35,29 +35,6 @@ size_t NumPieces(double space_amp_limit) {
       std::clamp(2 / (space_amp_limit - 1.0), 8.0, 64.0));
 }
 
-// Says whether jobs may collect the garbage of a column family, and begins or
-// ends the slowdown of writes that depends on it. Otherwise writes would be
-// slow until the next flush, although no job can catch up with them. Listeners
-// learn of the change with the next SuperVersion.
-// REQUIRES: DB mutex held; the family has an address map.
-void SetGcAllowed(ColumnFamilyData* cfd, bool allowed) {
-  AddressMapStore* const blobs = cfd->address_map_store();
-  BlobGcState* const gc = blobs->gc();
-  gc->SetAllowed(allowed);
-  if (cfd->IsDropped()) {
-    return;
-  }
-  // Each computation of a slowdown that goes on slows writes down further. So
-  // the slowdown is not computed where garbage does not change it.
-  const bool slowed_down = gc->slows_down();
-  const MutableCFOptions& cf_options = cfd->GetLatestMutableCFOptions();
-  blobs->AddGcDebt(/*compaction_needed_bytes=*/0,
-                   *cfd->current()->storage_info(), cf_options);
-  if (gc->slows_down() != slowed_down) {
-    cfd->RecalculateWriteStallConditions(cf_options);
-  }
-}
-
 }  // namespace
 
 void DBStrata::ScheduleBlobGc() {
@@ -68,7 +45,8 @@ void DBStrata::ScheduleBlobGc() {
     blob_gc_allowed_ = allowed;
     for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
       if (cfd->address_map_store() != nullptr) {
-        SetGcAllowed(cfd, allowed);
+        cfd->address_map_store()->gc()->SetAllowed(allowed);
+        BackgroundBlobGc::UpdateSlowdown(cfd);
       }
     }
   }
