@@ -730,6 +730,44 @@ TEST_F(DBBlobHeatTest, ASmallerBudgetHolds) {
   EXPECT_LE(HotBytes(), smaller);
 }
 
+// No value is promoted while a hot file of a failed job is beyond the budget.
+// The pause of the file ends without an event, so reads ask again.
+TEST_F(DBBlobHeatTest, ReadsAskAgainForAPromotionThatHasToWait) {
+  Options options = HeatOptions();
+  DestroyAndReopen(options);
+  PutKeys(0, 60);
+  ReadUntilHot(0, 40);
+  {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    std::set<uint64_t> files;
+    for (const auto& meta :
+         Family()->current()->storage_info()->GetBlobFiles()) {
+      if (meta->hot().is_hot()) {
+        files.insert(meta->GetBlobFileNumber());
+      }
+    }
+    Blobs()->gc()->OnFailed(files);
+  }
+  options.blob_hot_bytes = HotBytes() - 1000;
+  ASSERT_OK(db_->SetOptions(
+      {{"blob_hot_bytes", std::to_string(options.blob_hot_bytes)}}));
+  std::atomic<int> num_asked{0};
+  EnableCallBack("DBStrata::OnBlobHeatDue", [&](void*) { ++num_asked; });
+  for (uint64_t i = 0; i < PromotionQueue::kMinPause; ++i) {
+    for (int key = 40; key < 60; ++key) {
+      ASSERT_EQ(Get(Key(key)), model_[Key(key)]);
+    }
+  }
+  DisableCallBacks();
+  EXPECT_GE(num_asked, 3);
+  EXPECT_LE(num_asked, 40);
+  EXPECT_EQ(NumHot(40, 60), 0);
+  Reopen(options);
+  // A flush lets jobs be scheduled.
+  PutKeys(60, 61);
+  CheckDb(options);
+}
+
 TEST_F(DBBlobHeatTest, MigratePathsDrainsAnotherHotPath) {
   Options options = HeatOptions(kSmallBudget);
   options.cf_paths.emplace_back(dbname_ + "_3", UINT64_MAX);

@@ -10,6 +10,10 @@ namespace ROCKSDB_NAMESPACE {
 
 bool PromotionQueue::Push(const Slice& key, const MapName& name,
                           uint64_t size) {
+  if (ask_again_.load(std::memory_order_relaxed) > 0 && IsDue() &&
+      ask_again_.fetch_sub(1, std::memory_order_relaxed) == 1) {
+    return true;
+  }
   if (is_full_.load(std::memory_order_relaxed) && IsDue()) {
     return false;
   }
@@ -85,6 +89,7 @@ void PromotionQueue::ForgetRefused() {
 void PromotionQueue::ForgetDue() {
   const std::lock_guard<std::mutex> lock(mutex_);
   repeats_ = 0;
+  ask_again_.store(0, std::memory_order_relaxed);
   is_due_.store(false, std::memory_order_release);
 }
 
@@ -96,6 +101,7 @@ std::vector<PromotionQueue::Candidate> PromotionQueue::Take() {
   bytes_ = 0;
   repeats_ = 0;
   is_full_.store(false, std::memory_order_relaxed);
+  ask_again_.store(0, std::memory_order_relaxed);
   is_due_.store(false, std::memory_order_release);
   return taken;
 }

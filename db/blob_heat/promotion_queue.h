@@ -37,8 +37,8 @@ namespace ROCKSDB_NAMESPACE {
 //    batch_bytes bytes of records, or less than batch_bytes beside the largest
 //    one: a value of any size is taken as long as no batch waits. Others are
 //    dropped: the next reads push them again.
-// 3. Push() returns true once between two calls of Take(), Clear() or
-//    ForgetDue().
+// 3. Push() returns true once between two calls of Take(), Clear(),
+//    ForgetDue() or AskAgain().
 // 4. At most kMaxCandidates values are refused.
 //
 // Thread-safe. A reader never waits: if another thread uses the queue, the
@@ -74,6 +74,10 @@ class PromotionQueue {
   // Has a later Push() return true again. To be called when no job takes the
   // values for now.
   void ForgetDue();
+  // Has Push() return true again after kMinPause calls, if the queue is still
+  // due then. To be called when there is no job for a while that could take the
+  // values.
+  void AskAgain() { ask_again_.store(kMinPause, std::memory_order_relaxed); }
   // Removes and returns all values, in no order. The queue is not due then.
   std::vector<Candidate> Take();
   void Clear() { Take(); }
@@ -96,6 +100,9 @@ class PromotionQueue {
 
   std::atomic<uint64_t> batch_bytes_{0};
   std::atomic<bool> is_due_{false};
+  // Calls of Push() until one returns true, though the queue is due already.
+  // None if it is not positive.
+  std::atomic<int64_t> ask_again_{0};
   // No value fits any more. Readers look at it before they take the mutex.
   std::atomic<bool> is_full_{false};
 

@@ -98,6 +98,30 @@ TEST_F(PromotionQueueTest, IsReportedAgainIfNoJobCame) {
   EXPECT_TRUE(Push("a", kBatch));
 }
 
+TEST_F(PromotionQueueTest, IsReportedAgainAfterAPause) {
+  // The queue is full in the second case.
+  for (const uint64_t size : {kBatch, PromotionQueue::kMaxBatches * kBatch}) {
+    EXPECT_TRUE(Push("a", size));
+    EXPECT_FALSE(Push("b", 1));
+    for (int round = 0; round < 2; ++round) {
+      queue_.AskAgain();
+      for (uint64_t i = 1; i < PromotionQueue::kMinPause; ++i) {
+        EXPECT_FALSE(Push("b", 1));
+      }
+      EXPECT_TRUE(Push("b", 1));
+      EXPECT_TRUE(queue_.IsDue());
+      EXPECT_FALSE(Push("b", 1));
+    }
+    queue_.AskAgain();
+    queue_.Clear();
+    for (uint64_t i = 0; i < PromotionQueue::kMinRepeats; ++i) {
+      EXPECT_FALSE(Push("b", 1));
+    }
+    EXPECT_TRUE(Push("b", 1));
+    queue_.Clear();
+  }
+}
+
 TEST_F(PromotionQueueTest, DropsWhatDoesNotFit) {
   const uint64_t room = PromotionQueue::kMaxBatches * kBatch;
   EXPECT_TRUE(Push("a", room));

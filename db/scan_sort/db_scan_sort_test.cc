@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -640,6 +641,41 @@ TEST_F(DBScanSortTest, ScansStartSortsAfterOneThatFailed) {
   const uint64_t before = NumSorts();
   ScanUntil([&] { return NumSorts() > before; });
   SortByScans(40);
+  CheckDb();
+}
+
+// There is no room for a sort while files of failed jobs have to wait. Their
+// pause ends without an event, so scans ask for the sort again and again.
+TEST_F(DBScanSortTest, ScansAskAgainForASortThatHasToWait) {
+  Options options = SortOptions();
+  options.blob_gc_space_amp_limit = 0;
+  ReopenFor(options);
+  Load();
+  for (int key = 0; key < kKeys; key += 3) {
+    PutKey(key, 1);
+  }
+  ASSERT_OK(Flush());
+  WaitForJobs();
+  std::set<uint64_t> files;
+  for (const BlobMetaData& file : BlobFiles()) {
+    files.insert(file.blob_file_number);
+  }
+  {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    Blobs()->gc()->OnFailed(files);
+  }
+  ASSERT_OK(db_->SetOptions({{"blob_gc_space_amp_limit", "1.2"}}));
+  options_.blob_gc_space_amp_limit = 1.2;
+  std::atomic<int> num_asked{0};
+  EnableCallBack("DBStrata::OnScanDebtDue", [&](void*) { ++num_asked; });
+  for (int i = 0; i < 8 * ScanDebts::kAskAgain; ++i) {
+    const int begin = i * 7 % (kKeys - 20);
+    ASSERT_NO_FATAL_FAILURE(Scan(begin, begin + 20));
+  }
+  DisableCallBacks();
+  EXPECT_EQ(NumSorts(), 0);
+  EXPECT_GE(num_asked, 3);
+  EXPECT_LE(num_asked, 20);
   CheckDb();
 }
 

@@ -61,9 +61,18 @@ std::shared_ptr<ScanDebts::Table> ScanDebts::GetTable() const {
 }
 
 void ScanDebts::SetDue() {
-  if (!is_due_.exchange(true, std::memory_order_acq_rel) && on_due_) {
+  const bool was_due = is_due_.exchange(true, std::memory_order_acq_rel);
+  const bool asks =
+      !was_due || (ask_again_.load(std::memory_order_relaxed) > 0 &&
+                   ask_again_.fetch_sub(1, std::memory_order_relaxed) == 1);
+  if (asks && on_due_) {
     on_due_();
   }
+}
+
+void ScanDebts::ForgetDue() {
+  ask_again_.store(0, std::memory_order_relaxed);
+  is_due_.store(false, std::memory_order_release);
 }
 
 void ScanDebts::Charge(Reader* reader, const Slice& user_key, uint64_t places) {
@@ -124,6 +133,7 @@ void ScanDebts::SetRanges(std::vector<std::string> bounds,
 bool ScanDebts::Pick(uint64_t max_bytes, Range* range) {
   const std::shared_ptr<Table> table = GetTable();
   // A charge that comes too late for the loads below sets it again.
+  ask_again_.store(0, std::memory_order_relaxed);
   is_due_.exchange(false, std::memory_order_acq_rel);
   std::vector<Table::Account>& accounts = table->accounts_;
   std::vector<uint64_t> debts(accounts.size());

@@ -47,6 +47,8 @@ class ScanDebts {
   static constexpr uint64_t kPlaceCost = uint64_t{16} << 10;
   static constexpr uint64_t kMinRange = uint64_t{2} << 20;
   static constexpr size_t kMaxRanges = 1024;
+  // Not few, as each call of on_due takes the DB mutex.
+  static constexpr int64_t kAskAgain = 64;
 
   // The ranges and their accounts at one time. The ranges do not change.
   class Table {
@@ -118,7 +120,10 @@ class ScanDebts {
   bool IsDue() const { return is_due_.load(std::memory_order_acquire); }
   // Has the next charge of a range that is due call on_due again. To be called
   // after a job has failed, as a later job is scheduled by that call only.
-  void ForgetDue() { is_due_.store(false, std::memory_order_release); }
+  void ForgetDue();
+  // Has on_due called again after kAskAgain charges of ranges that are due, if
+  // IsDue() is still true then. To be called when there is no job for now.
+  void AskAgain() { ask_again_.store(kAskAgain, std::memory_order_relaxed); }
   // Returns true if the ranges are missing, or not up to date.
   // live_bytes: size of all values of the column family.
   bool NeedsRanges(uint64_t live_bytes) const;
@@ -190,6 +195,9 @@ class ScanDebts {
   std::atomic<double> budget_{0};
   Level0Debt level0_{&budget_};
   std::atomic<bool> is_due_{false};
+  // Charges of due ranges until on_due is called again. None if it is not
+  // positive.
+  std::atomic<int64_t> ask_again_{0};
   // Changes with table_.
   std::atomic<uint64_t> generation_{1};
   mutable std::mutex mutex_;

@@ -107,6 +107,34 @@ TEST_F(ScanDebtsTest, RangesAreMissingAtFirst) {
   EXPECT_FALSE(debts_.NeedsRanges(2 * kRange));
 }
 
+TEST_F(ScanDebtsTest, ChargesAskAgainIfThereWasNoJob) {
+  SetRanges({"d"});
+  Charge("c", kPaid);
+  Charge("c", 1);
+  EXPECT_EQ(num_due_, 1);
+  for (int round = 2; round < 5; ++round) {
+    debts_.AskAgain();
+    for (int64_t i = 1; i < ScanDebts::kAskAgain; ++i) {
+      Charge("c", 1);
+      // This range is not due.
+      Charge("e", 0);
+    }
+    EXPECT_EQ(num_due_, round - 1);
+    Charge("c", 1);
+    EXPECT_EQ(num_due_, round);
+    EXPECT_TRUE(debts_.IsDue());
+    Charge("c", 1);
+    EXPECT_EQ(num_due_, round);
+  }
+  // Each charge is counted for the last call only.
+  debts_.AskAgain();
+  EXPECT_EQ(Pick(), "..d");
+  for (int64_t i = 0; i < 2 * ScanDebts::kAskAgain; ++i) {
+    Charge("c", 1);
+  }
+  EXPECT_EQ(num_due_, 5);
+}
+
 TEST_F(ScanDebtsTest, RangeIsDueWhenScansHavePaidItsPrice) {
   SetRanges({"d", "h", "p"});
   Charge("c", kPaid - 1);

@@ -85,6 +85,7 @@ void DBStrata::ScheduleBlobGc() {
 }
 
 void DBStrata::OnScanDebtDue() {
+  TEST_SYNC_POINT("DBStrata::OnScanDebtDue");
   InstrumentedMutexLock lock(&db_->mutex_);
   SetBlobGcDue();
   ScheduleBlobGc();
@@ -208,6 +209,11 @@ void DBStrata::ScheduleBlobGc(ColumnFamilyData* cfd) {
       BackgroundBlobGc::PickForScans(options, files, *debts, &plan);
     }
     if (plan.job.files.empty() && !plan.is_scan_sort) {
+      if (wants_sort && !blobs->gc()->Avoided().empty()) {
+        // The end of the pause of a file is no event. Without writes only
+        // scans can ask for the job again.
+        debts->AskAgain();
+      }
       return;
     }
     // Small files are merged to have fewer of them.

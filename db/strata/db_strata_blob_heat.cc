@@ -63,6 +63,7 @@ void SetPlan(const BlobHeatPicker::Job& job,
 }  // namespace
 
 void DBStrata::OnBlobHeatDue() {
+  TEST_SYNC_POINT("DBStrata::OnBlobHeatDue");
   InstrumentedMutexLock lock(&db_->mutex_);
   SetBlobGcDue();
   ScheduleBlobGc();
@@ -120,6 +121,12 @@ void DBStrata::ScheduleBlobHeat(ColumnFamilyData* cfd) {
       plan.job = PickSmallHotFiles(cf_options, *blobs->gc(), files);
     }
     if (!moves_values && plan.job.files.empty()) {
+      if (options.wanted > 0 && job.kind == BlobHeatPicker::Kind::kNone &&
+          !blobs->gc()->Avoided().empty()) {
+        // The end of the pause of a file is no event. Without writes only
+        // reads can ask for the job again.
+        heat->queue()->AskAgain();
+      }
       return;
     }
     if (scheduler_.NumInBackground(BackgroundJob::Kind::kBlobGc) >=
