@@ -4,6 +4,7 @@
 #include "db/address_map/range_deletion_queue.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -54,7 +55,7 @@ std::vector<CommittedRangeDeletion> RangeDeletionQueue::Take(
 
 // Returns disjoint deletions: one for each span between adjacent boundaries,
 // with the sequence number and `born_before` of the newest deletion that is
-// open there, and the smallest `oldest`. Adjacent spans for which the former
+// open there, and the smallest `oldest`. Adjacent spans for which all of them
 // are equal are joined.
 std::vector<CommittedRangeDeletion> RangeDeletionQueue::Disjoint(
     const std::vector<CommittedRangeDeletion>& deletions) const {
@@ -92,9 +93,9 @@ std::vector<CommittedRangeDeletion> RangeDeletionQueue::Disjoint(
       const CommittedRangeDeletion& newest = **open.rbegin();
       if (!result.empty() && result.back().seq == newest.seq &&
           result.back().born_before == newest.born_before &&
+          result.back().oldest == *oldest.begin() &&
           ucmp_->Compare(result.back().end, start) == 0) {
         result.back().end = key;
-        result.back().oldest = std::min(result.back().oldest, *oldest.begin());
       } else {
         result.push_back(CommittedRangeDeletion{
             start, key, newest.seq, *oldest.begin(), newest.born_before});
@@ -110,6 +111,24 @@ std::vector<CommittedRangeDeletion> RangeDeletionQueue::Disjoint(
     }
   }
   return result;
+}
+
+std::vector<CommittedRangeDeletion> RangeDeletionQueue::TakeOldest(
+    std::vector<CommittedRangeDeletion>* deletions) {
+  SequenceNumber oldest = kMaxSequenceNumber;
+  for (const CommittedRangeDeletion& deletion : *deletions) {
+    oldest = std::min(oldest, deletion.oldest);
+  }
+  const auto rest =
+      std::stable_partition(deletions->begin(), deletions->end(),
+                            [oldest](const CommittedRangeDeletion& deletion) {
+                              return deletion.oldest == oldest;
+                            });
+  std::vector<CommittedRangeDeletion> taken(
+      std::make_move_iterator(deletions->begin()),
+      std::make_move_iterator(rest));
+  deletions->erase(deletions->begin(), rest);
+  return taken;
 }
 
 void RangeDeletionQueue::PutBack(

@@ -44,6 +44,11 @@ struct CommittedRangeDeletion {
 // the values that are below both of its limits, and the newest deletion hides
 // the most.
 //
+// What a sweep has left of a range is older than a later deletion of the whole
+// range. So it stays a range of its own, and is swept first: otherwise a range
+// that is deleted again and again would be swept from its start each time, and
+// its end never.
+//
 // A range deletion that is missing in the queue does no harm: its values are
 // freed by the compaction that merges the deletion and the values, or when the
 // map is rebuilt at an open. So the queue rejects new deletions beyond a limit.
@@ -68,6 +73,11 @@ class RangeDeletionQueue {
   // disjoint ranges in key order.
   // earliest_reader: the smallest sequence number that a reader may read at.
   std::vector<CommittedRangeDeletion> Take(SequenceNumber earliest_reader);
+
+  // Removes the deletions with the smallest `oldest` from the given ones, and
+  // returns them in the same order.
+  static std::vector<CommittedRangeDeletion> TakeOldest(
+      std::vector<CommittedRangeDeletion>* deletions);
 
   // Adds the deletions even if there is no room.
   // not_before: a time of the caller's clock; BlockedUntil() reports nothing to

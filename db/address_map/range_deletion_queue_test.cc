@@ -54,13 +54,17 @@ TEST(RangeDeletionQueueTest, TakenRangesAreDisjoint) {
              {"z", "x", 9, 9}});
   queue.Add({{"f", "h", 12, 12}});
   ASSERT_EQ((Deletions{{"a", "c", 5, 5},
-                       {"c", "f", 10, 5},
-                       {"f", "h", 12, 10},
+                       {"c", "e", 10, 5},
+                       {"e", "f", 10, 10},
+                       {"f", "g", 12, 10},
+                       {"g", "h", 12, 12},
                        {"k", "m", 8, 3}}),
             queue.Take(20));
-  // Adjacent ranges with the same newest deletion are joined.
-  queue.Add({{"b", "c", 5, 5}, {"a", "b", 5, 4}, {"c", "d", 6, 6}});
-  ASSERT_EQ((Deletions{{"a", "c", 5, 4}, {"c", "d", 6, 6}}), queue.Take(20));
+  // Adjacent ranges with the same newest and oldest deletion are joined.
+  queue.Add({{"b", "c", 5, 5}, {"a", "b", 5, 5}, {"c", "d", 6, 6}});
+  ASSERT_EQ((Deletions{{"a", "c", 5, 5}, {"c", "d", 6, 6}}), queue.Take(20));
+  queue.Add({{"b", "c", 5, 5}, {"a", "b", 5, 4}});
+  ASSERT_EQ((Deletions{{"a", "b", 5, 4}, {"b", "c", 5, 5}}), queue.Take(20));
   // An older deletion that may be taken does not wait for a newer one.
   queue.Add({{"a", "z", 30, 30}, {"a", "z", 20, 20}});
   ASSERT_EQ(One("a", "z", 20), queue.Take(25));
@@ -68,11 +72,36 @@ TEST(RangeDeletionQueueTest, TakenRangesAreDisjoint) {
   // One range lies inside another one, and it was put back.
   queue.Add({{"a", "z", 30, 30}});
   queue.PutBack({{"c", "e", 20, 11}}, 0);
-  ASSERT_EQ((Deletions{{"a", "z", 30, 11}}), queue.Take(30));
+  ASSERT_EQ(
+      (Deletions{{"a", "c", 30, 30}, {"c", "e", 30, 11}, {"e", "z", 30, 30}}),
+      queue.Take(30));
   queue.Add({{"a", "z", 30, 30}, {"c", "e", 40, 40}});
   ASSERT_EQ(
       (Deletions{{"a", "c", 30, 30}, {"c", "e", 40, 30}, {"e", "z", 30, 30}}),
       queue.Take(40));
+}
+
+// What a sweep has left is not joined with what was deleted since, and is the
+// first.
+TEST(RangeDeletionQueueTest, OldestDeletionsAreTaken) {
+  RangeDeletionQueue queue(BytewiseComparator());
+  queue.Add({{"a", "z", 30, 30}, {"a", "z", 20, 20}, {"h", "i", 7, 7}});
+  queue.PutBack({{"k", "n", 10, 7}}, 0);
+  Deletions deletions = queue.Take(30);
+  ASSERT_EQ((Deletions{{"a", "h", 30, 20},
+                       {"h", "i", 30, 7},
+                       {"i", "k", 30, 20},
+                       {"k", "n", 30, 7},
+                       {"n", "z", 30, 20}}),
+            deletions);
+  ASSERT_EQ((Deletions{{"h", "i", 30, 7}, {"k", "n", 30, 7}}),
+            RangeDeletionQueue::TakeOldest(&deletions));
+  ASSERT_EQ(
+      (Deletions{{"a", "h", 30, 20}, {"i", "k", 30, 20}, {"n", "z", 30, 20}}),
+      deletions);
+  ASSERT_EQ(3u, RangeDeletionQueue::TakeOldest(&deletions).size());
+  ASSERT_TRUE(deletions.empty());
+  ASSERT_TRUE(RangeDeletionQueue::TakeOldest(&deletions).empty());
 }
 
 // A range has the limit of births of the deletion whose sequence number it has.
@@ -80,12 +109,16 @@ TEST(RangeDeletionQueueTest, TakenRangesAreDisjoint) {
 TEST(RangeDeletionQueueTest, RangesHaveTheLimitsOfTheirNewestDeletions) {
   RangeDeletionQueue queue(BytewiseComparator());
   queue.Add({{"a", "e", 5, 5, 30}, {"c", "g", 10, 10, 40}});
-  ASSERT_EQ((Deletions{{"a", "c", 5, 5, 30}, {"c", "g", 10, 5, 40}}),
-            queue.Take(20));
+  ASSERT_EQ(
+      (Deletions{
+          {"a", "c", 5, 5, 30}, {"c", "e", 10, 5, 40}, {"e", "g", 10, 10, 40}}),
+      queue.Take(20));
   // The order in which they were added does not matter.
   queue.Add({{"c", "g", 10, 10, 40}, {"a", "e", 5, 5, 30}});
-  ASSERT_EQ((Deletions{{"a", "c", 5, 5, 30}, {"c", "g", 10, 5, 40}}),
-            queue.Take(20));
+  ASSERT_EQ(
+      (Deletions{
+          {"a", "c", 5, 5, 30}, {"c", "e", 10, 5, 40}, {"e", "g", 10, 10, 40}}),
+      queue.Take(20));
   // Adjacent ranges are joined only if their limits are equal.
   queue.Add({{"a", "b", 5, 5, 30}, {"b", "c", 5, 5, 30}, {"c", "d", 5, 5, 31}});
   ASSERT_EQ((Deletions{{"a", "c", 5, 5, 30}, {"c", "d", 5, 5, 31}}),

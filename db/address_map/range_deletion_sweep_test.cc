@@ -370,6 +370,32 @@ TEST_F(RangeDeletionSweepTest, OverlappingDeletionsFreeAllCoveredValues) {
   VerifyAndCompact();
 }
 
+// A range that is deleted again before its sweep has come to its end is not
+// swept from its start again.
+TEST_F(RangeDeletionSweepTest, RangeThatIsDeletedAgainIsSweptToItsEnd) {
+  DestroyAndReopen(SweepOptions());
+  FillAndFlush(0);
+  std::atomic<int> sweeps{0};
+  std::atomic<uint64_t> entries{kKeys};
+  EnableCallBack(
+      "DBStrata::BackgroundRangeSweep::Sweep:MaxSteps", [&](void* arg) {
+        *static_cast<uint64_t*>(arg) = 50;
+        if (++sweeps <= 12) {
+          entries = Entries();
+          ASSERT_OK(
+              db_->DeleteRange(WriteOptions(), Handle(), Key(0), Key(kKeys)));
+          ASSERT_OK(Flush());
+        }
+      });
+  DeleteKeysAndFlush(0, kKeys);
+  DisableCallBacks();
+  // Each of the sweeps has read 49 keys that were not read before.
+  EXPECT_EQ(0u, entries);
+  EXPECT_EQ(0u, Entries());
+  EXPECT_EQ(0u, Pending());
+  VerifyAndCompact();
+}
+
 // A range that cannot be read does not keep other ranges from being swept.
 TEST_F(RangeDeletionSweepTest, DamagedRangeDoesNotStopOtherRanges) {
   Options options = SweepOptions();

@@ -4,10 +4,12 @@
 #include "db/strata/background_range_sweep.h"
 
 #include <cinttypes>
+#include <iterator>
 #include <utility>
 #include <vector>
 
 #include "db/address_map/address_map_store.h"
+#include "db/address_map/range_deletion_queue.h"
 #include "db/address_map/range_deletion_sweep.h"
 #include "db/column_family.h"
 #include "db/job_context.h"
@@ -23,8 +25,34 @@ namespace {
 // Limit of the entries and ranges that a job looks at, which takes a few
 // seconds. Then the job releases its Version and drops empty files.
 constexpr uint64_t kMaxSweepSteps = uint64_t{1} << 22;
+// See RangeDeletionSweep::Run().
+constexpr uint64_t kMinSweepSteps = 2;
 // Time until the next sweep after a file could not be read.
 constexpr uint64_t kRetryMicros = 600 * 1000 * 1000;
+
+bool HasFailed(const Status& s) {
+  return !s.ok() && !s.IsShutdownInProgress() && !s.IsColumnFamilyDropped();
+}
+
+// Sweeps the deletions, those first with which earlier sweeps have not come to
+// an end. The others are swept together, with the steps that are left. The
+// deletions that were not processed stay in `deletions`.
+Status SweepOldestFirst(uint64_t max_steps, RangeDeletionSweep* sweep,
+                        std::vector<CommittedRangeDeletion>* deletions) {
+  std::vector<CommittedRangeDeletion> oldest =
+      RangeDeletionQueue::TakeOldest(deletions);
+  const uint64_t num_oldest = oldest.size();
+  Status s = sweep->Run(max_steps, &oldest);
+  const uint64_t steps = num_oldest + sweep->entries_read();
+  // Ranges that cannot be read do not keep others from being swept.
+  if (!deletions->empty() && (s.ok() || HasFailed(s)) &&
+      steps + kMinSweepSteps <= max_steps) {
+    s.UpdateIfOk(sweep->Run(max_steps - steps, deletions));
+  }
+  deletions->insert(deletions->end(), std::make_move_iterator(oldest.begin()),
+                    std::make_move_iterator(oldest.end()));
+  return s;
+}
 
 }  // namespace
 
@@ -61,11 +89,13 @@ void DBStrata::BackgroundRangeSweep::Sweep(JobContext* job_context) {
       db->fs_->OptimizeForCompactionTableRead(db->file_options_for_compaction_,
                                               db->immutable_db_options_),
       [this] { return strata_->scheduler_.CheckToStop(*this); });
-  const Status s = sweep.Run(kMaxSweepSteps, &deletions);
+  uint64_t max_steps = kMaxSweepSteps;
+  TEST_SYNC_POINT_CALLBACK("DBStrata::BackgroundRangeSweep::Sweep:MaxSteps",
+                           &max_steps);
+  const Status s = SweepOldestFirst(max_steps, &sweep, &deletions);
   TEST_SYNC_POINT("DBStrata::BackgroundRangeSweep::Sweep:End");
   const uint64_t now = clock->NowMicros();
-  const bool failed =
-      !s.ok() && !s.IsShutdownInProgress() && !s.IsColumnFamilyDropped();
+  const bool failed = HasFailed(s);
   RecordTick(db->stats_, BLOB_MAP_RANGE_DELETED, sweep.values_removed());
   ROCKS_LOG_INFO(
       db->immutable_db_options_.info_log,
