@@ -54,8 +54,8 @@ BlobGcJob::BlobGcJob(const Context& context,
     : context_(context),
       files_(files),
       path_id_(path_id),
-      writer_(
-          std::make_unique<BlobCopyWriter>(context_, path_id, context_.hot)) {}
+      writers_(context_),
+      writer_(writers_.Of(path_id, context_.hot)) {}
 
 BlobGcJob::~BlobGcJob() = default;
 
@@ -72,7 +72,7 @@ Status BlobGcJob::Run() {
   }
   inputs_.clear();
   if (s.ok()) {
-    stats_.bytes_written = writer_->BytesWritten();
+    stats_.bytes_written = writers_.BytesWritten();
   }
   return s;
 }
@@ -163,23 +163,23 @@ Status BlobGcJob::Next(Input* input, bool* valid) {
 }
 
 const std::vector<BlobFileAddition>& BlobGcJob::additions() const {
-  return writer_->additions();
+  return writers_.additions();
 }
 
 std::vector<MappedBlobFile> BlobGcJob::TakeOutputs() {
-  return writer_->TakeOutputs();
+  return writers_.TakeOutputs();
 }
 
 std::vector<MapAddress> BlobGcJob::TakeSources() {
-  return writer_->TakeSources();
+  return writers_.TakeSources();
 }
 
 std::vector<uint32_t> BlobGcJob::TakeKeySizes() {
-  return writer_->TakeKeySizes();
+  return writers_.TakeKeySizes();
 }
 
 std::vector<BlobGcPicker::KeyRange> BlobGcJob::TakeKeyRanges() {
-  return writer_->TakeKeyRanges();
+  return writers_.TakeKeyRanges();
 }
 
 Status BlobGcJob::OpenFile(const ImmutableOptions& ioptions,
@@ -235,6 +235,9 @@ Status BlobGcJob::OpenNext(Input* input) {
       PathReadStats::Slot(PathReadStats::FileKind::kBlob, path_id_));
   input->compression = layout.header.compression;
   input->decompressor = writer_->DecompressorFor(input->compression);
+  if (input->decompressor != nullptr) {
+    hot_room_.fetch_add(layout.index_offset, std::memory_order_relaxed);
+  }
   input->records = std::make_unique<BlobLiveRecords>(
       blobs->map(), blobs->hash_seed(), file.slot, input->reader.get(), layout,
       options);
@@ -258,6 +261,13 @@ Status BlobGcJob::StartInputs(std::vector<Input*>* started) {
   return Status::OK();
 }
 
+uint64_t BlobGcJob::HotRoomLeft() const {
+  const uint64_t used = hot_used_ + BlobCopyWriter::kMaxBytesPerRecord +
+                        BlobCopyWriter::kMaxBytesPerFile;
+  const uint64_t room = hot_room_.load(std::memory_order_relaxed);
+  return room - std::min(room, used);
+}
+
 Status BlobGcJob::Copy(Input* input) {
   const BlobLiveRecords& records = *input->records;
   BlobCopyWriter::Value value;
@@ -269,8 +279,27 @@ Status BlobGcJob::Copy(Input* input) {
   value.blob_crc = records.blob_crc();
   value.compression = input->compression;
   value.decompressor = input->decompressor.get();
+  const bool is_limited =
+      context_.hot.is_hot() && value.decompressor != nullptr;
+  if (is_limited) {
+    value.max_size = HotRoomLeft();
+  }
   BlobCopyWriter::Outcome outcome;
-  const Status s = writer_->Add(value, &outcome);
+  Status s = writer_->Add(value, &outcome);
+  if (outcome == BlobCopyWriter::Outcome::kNoRoom) {
+    value.max_size = UINT64_MAX;
+    s = writers_
+            .Of(static_cast<uint32_t>(PathLayout::IndexOf(
+                context_.hot.home(), context_.cfd->ioptions().cf_paths.size())))
+            ->Add(value, &outcome);
+    if (outcome == BlobCopyWriter::Outcome::kAdded) {
+      ++stats_.values_demoted;
+      stats_.bytes_demoted += value.from.size;
+    }
+  } else if (is_limited && outcome == BlobCopyWriter::Outcome::kAdded) {
+    hot_used_ += writer_->last_size() + BlobCopyWriter::kMaxBytesPerRecord +
+                 BlobCopyWriter::kMaxBytesPerFile;
+  }
   switch (outcome) {
     case BlobCopyWriter::Outcome::kAdded:
       ++stats_.values_copied;
@@ -357,13 +386,7 @@ Status BlobGcJob::Merge() {
     }
   }
   TEST_SYNC_POINT_CALLBACK("BlobGcJob::Merge:BeforeFinish", &s);
-  if (s.ok()) {
-    s = writer_->Finish();
-  }
-  if (!s.ok()) {
-    writer_->Abandon(s);
-  }
-  return s;
+  return writers_.Finish(s);
 }
 
 void BlobGcJob::NoteUnreadable(const Input& input) {

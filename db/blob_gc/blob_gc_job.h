@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -13,6 +14,7 @@
 #include "db/address_map/mapped_blob_writer.h"
 #include "db/blob/blob_file_addition.h"
 #include "db/blob_gc/blob_copy_job.h"
+#include "db/blob_gc/blob_copy_writers.h"
 #include "db/blob_gc/blob_gc_storage.h"
 #include "db/blob_heat/hot_mark.h"
 #include "db/blob_v2/blob_format_v2.h"
@@ -25,12 +27,16 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-class BlobCopyWriter;
 class ColumnFamilyData;
 class Decompressor;
 
 // Copies the live values of some blob files to new files, in key order. The old
 // files form sorted runs of one or more files, which are merged.
+//
+// The values of hot files may take more space than before, as the compression
+// of the column family has changed. Those that do not fit into the space of
+// their old files go to their home path, as in BlobDemotionJob: otherwise the
+// copies of all would have no room within blob_hot_bytes.
 //
 // Memory: For each run, that of BlobLiveRecords, whose read_size is smaller if
 // there are many runs (Context::max_read_memory); and that of BlobCopyWriter.
@@ -117,6 +123,9 @@ class BlobGcJob : public BlobCopyJob {
   // Adds the input's current record to the output, or leaves it in its file if
   // the value has become too large.
   Status Copy(Input* input);
+  // Returns how many bytes the key and the value of the next record may have
+  // that is compressed again and stays hot.
+  uint64_t HotRoomLeft() const;
   // Ends the output file if the next key is beyond a bound, or if it has its
   // part of the values.
   Status EndPiece(const Slice& next_key);
@@ -129,7 +138,8 @@ class BlobGcJob : public BlobCopyJob {
   const Context context_;
   const std::vector<BlobGcStorage::File> files_;
   const uint32_t path_id_;
-  const std::unique_ptr<BlobCopyWriter> writer_;
+  BlobCopyWriters writers_;
+  BlobCopyWriter* const writer_;  // of the path of the files
   std::vector<std::unique_ptr<Input>> inputs_;
   size_t next_bound_ = 0;  // index in Context::bounds
   // These are sums of the sizes that records have in their old files, because
@@ -137,6 +147,10 @@ class BlobGcJob : public BlobCopyJob {
   uint64_t bytes_to_copy_ = 0;    // all records
   uint64_t bytes_done_ = 0;       // copied records
   uint64_t bytes_in_pieces_ = 0;  // equal parts for the complete pieces
+  // Of files whose values are compressed again: bytes of the records, and of
+  // the copies that have stayed hot. Several threads may open files.
+  std::atomic<uint64_t> hot_room_{0};
+  uint64_t hot_used_ = 0;
   Stats stats_;
   bool reached_limit_ = false;
   std::set<uint64_t> failed_files_;

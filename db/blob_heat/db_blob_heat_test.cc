@@ -381,6 +381,45 @@ TEST_F(DBBlobHeatTest, HotValuesThatGrowGoHome) {
   CheckDb(options);
 }
 
+// The same for a collection of garbage. Its copies would not be within the
+// budget, so the garbage would stay.
+TEST_F(DBBlobHeatTest, HotValuesThatGrowGoHomeFromCollections) {
+  if (!LZ4_Supported()) {
+    ROCKSDB_GTEST_SKIP("needs LZ4");
+    return;
+  }
+  Options options = HeatOptions();
+  options.blob_compression_type = kLZ4Compression;
+  DestroyAndReopen(options);
+  for (int key = 0; key < 10; ++key) {
+    ASSERT_NO_FATAL_FAILURE(PutCompressible(key, 100000));
+  }
+  PutKeys(20, 30);
+  ReadUntilHot(0, 10);
+  PutKeys(0, 1, 1);
+  PutKeys(4, 5, 1);
+  PutKeys(8, 9, 1);
+  options.blob_compression_type = kNoCompression;
+  options.blob_hot_bytes = HotBytes() + 100;
+  ASSERT_OK(db_->SetOptions(
+      {{"blob_compression_type", "kNoCompression"},
+       {"blob_hot_bytes", std::to_string(options.blob_hot_bytes)}}));
+  CollectBlobGarbageOptions collect;
+  collect.space_amp_limit = 1.0;
+  ASSERT_OK(db_->CollectBlobGarbage(collect, db_->DefaultColumnFamily()));
+  WaitForJobs();
+  {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    for (const BlobGcPicker::File& file :
+         Blobs()->FilesForGc(*Family()->current()->storage_info())) {
+      EXPECT_EQ(file.live_size, file.size) << file.number;
+    }
+  }
+  EXPECT_GT(Ticker(BLOB_MAP_HOT_DEMOTED), 0);
+  EXPECT_EQ(Ticker(BLOB_MAP_GC_FAILED), 0);
+  CheckDb(options);
+}
+
 // The limit for a value is more than what usually waits.
 TEST_F(DBBlobHeatTest, ValuesBelowTheLimitMove) {
   const Options options = HeatOptions(kSmallBudget);

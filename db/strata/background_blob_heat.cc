@@ -114,7 +114,7 @@ void DBStrata::BackgroundBlobGc::CountHeat() {
     RecordTick(db_->stats_, BLOB_MAP_HOT_PROMOTED, storage_->num_moved());
     RecordTick(db_->stats_, BLOB_MAP_HOT_BYTES_PROMOTED,
                storage_->bytes_moved());
-  } else if (plan_.heat != BlobHeatPicker::Kind::kNone) {
+  } else {
     RecordTick(db_->stats_, BLOB_MAP_HOT_DEMOTED, job_->stats().values_demoted);
     RecordTick(db_->stats_, BLOB_MAP_HOT_BYTES_DEMOTED,
                job_->stats().bytes_demoted);
