@@ -80,6 +80,20 @@ CompactionFilter::Decision SkipFromX(const Slice&, const Slice& value,
   return CompactionFilter::Decision::kRemoveAndSkipUntil;
 }
 
+// A clock of which the wall time, and only this, can be set back.
+class WallClock : public MockSystemClock {
+ public:
+  using MockSystemClock::MockSystemClock;
+
+  uint64_t NowMicros() override {
+    return MockSystemClock::NowMicros() - behind_micros_;
+  }
+  void SetBack(uint64_t seconds) { behind_micros_ = seconds * 1000 * 1000; }
+
+ private:
+  std::atomic<uint64_t> behind_micros_{0};
+};
+
 }  // namespace
 
 class DBDeltaFilterTest : public DeltaDBTestBase {
@@ -479,6 +493,49 @@ TEST_F(DBDeltaFilterTest, FoldThatWasGivenUpIsNotRepeatedAtOnce) {
   EXPECT_EQ(0, NumOperands("a"));
   CompactFiles();
   EXPECT_EQ("NOT_FOUND", Get("a"));
+}
+
+// The wall clock is set back while a fold and a merge wait after failures. That
+// does not make the waits longer.
+TEST_F(DBDeltaFilterTest, WaitsDoNotFollowTheWallClock) {
+  const auto clock = std::make_shared<WallClock>(env_->GetSystemClock());
+  clock->SetCurrentTime(1600000000);
+  const std::unique_ptr<Env> env(new CompositeEnvWrapper(env_, clock));
+  const Defer close([this] {
+    Close();
+    last_options_.env = env_;
+  });
+  const ValueFilter filter(RemoveX);
+  Options options = FilterOptions(&filter);
+  options.env = env.get();
+  ASSERT_NO_FATAL_FAILURE(OpenWithWish(options));
+  const auto has_given_up =
+      EnableCallBackOnce("DeltaFoldCommit::Write:Validated", [](void* arg) {
+        *static_cast<Status*>(arg) = Status::TryAgain("injected");
+      });
+  const auto has_failed = EnableCallBackOnce(
+      "DBStrata::BackgroundDeltaMerge::RunMarked:BeforeEdit", [](void* arg) {
+        *static_cast<Status*>(arg) = Status::NoSpace("injected");
+      });
+  ASSERT_OK(db_->EnableAutoCompaction({db_->DefaultColumnFamily()}));
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  for (size_t i = 0; i < DeltaPicker::kMaxFlushed; ++i) {
+    ASSERT_OK(Merge("b", "1"));
+    ASSERT_OK(Flush());
+  }
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_TRUE(*has_given_up);
+  EXPECT_TRUE(*has_failed);
+  EXPECT_EQ(1, NumOperands("a"));
+  EXPECT_EQ(DeltaPicker::kMaxFlushed, Stat("flushed-files"));
+  clock->SetBack(60 * 60);
+  clock->SleepForMicroseconds(
+      static_cast<int>(DeltaJobBackoff::kFirstRetryMicros));
+  dbfull()->TriggerPeriodicCompaction();
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  DisableCallBacks();
+  EXPECT_EQ(0, NumOperands("a"));
+  EXPECT_EQ(0, Stat("flushed-files"));
 }
 
 // While there is a background error, no fold begins, and a recovery need not

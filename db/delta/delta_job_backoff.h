@@ -30,7 +30,7 @@ class DeltaJobBackoff {
   static constexpr uint32_t kMaxDamages = 8;
 
   // To be called when a job has failed.
-  // now_micros: the time, in microseconds.
+  // now_micros: the time, in microseconds, of a clock that is not set back.
   void OnFailure(uint64_t now_micros);
   // To be called instead when the job has found damage that picks leave alone
   // from now on. The next attempt reads something else, and need not wait; but

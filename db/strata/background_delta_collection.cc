@@ -353,7 +353,7 @@ Status DBStrata::BackgroundDeltaCollection::End(Status s,
     // background error, no job folds before the recovery, and then there is no
     // reason to wait.
     if (AreFoldsAllowed(strata_)) {
-      jobs().OnFoldGivenUp(db_->immutable_db_options_.clock->NowMicros());
+      jobs().OnFoldGivenUp(NowMicros(strata_));
     }
     ++request_->folds_given_up;
     return Status::OK();

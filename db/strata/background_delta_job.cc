@@ -34,6 +34,11 @@ int DBStrata::BackgroundDeltaJob::MaxJobs(int max_background_jobs) {
   return std::max(2, max_background_jobs / 2);
 }
 
+uint64_t DBStrata::BackgroundDeltaJob::NowMicros(DBStrata* strata) {
+  constexpr uint64_t kNanosPerMicro = 1000;
+  return strata->db_->immutable_db_options_.clock->NowNanos() / kNanosPerMicro;
+}
+
 bool DBStrata::BackgroundDeltaJob::MustWaitForCompactions(
     ColumnFamilyData* cfd, bool waits_for_queued) {
   const MutableCFOptions& options = cfd->GetLatestMutableCFOptions();
@@ -54,8 +59,7 @@ bool DBStrata::BackgroundDeltaJob::AreFoldsAllowed(DBStrata* strata) {
 
 bool DBStrata::BackgroundDeltaJob::MayFoldWishes(DBStrata* strata,
                                                  ColumnFamilyData* cfd) {
-  return cfd->delta_store()->jobs().MayFoldWishes(
-             strata->db_->immutable_db_options_.clock->NowMicros()) &&
+  return cfd->delta_store()->jobs().MayFoldWishes(NowMicros(strata)) &&
          AreFoldsAllowed(strata) &&
          !MustWaitForCompactions(cfd, /*waits_for_queued=*/true);
 }
@@ -223,7 +227,7 @@ void DBStrata::BackgroundDeltaJob::NoteResult(const Status& s) {
     return;  // nothing was wrong
   }
   RecordTick(db_->stats_, DELTA_GC_FAILED);
-  const uint64_t now = db_->immutable_db_options_.clock->NowMicros();
+  const uint64_t now = NowMicros(strata_);
   request_->has_noted_damage =
       !tried_to_commit_ && s.IsCorruption() && NoteDamage();
   if (request_->has_noted_damage) {

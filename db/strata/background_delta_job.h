@@ -83,6 +83,10 @@ class DBStrata::BackgroundDeltaJob : public BackgroundJob {
   // column families together. One of them is left for merges, of which readers
   // gain most.
   static int MaxJobs(int max_background_jobs);
+  // Returns the time by which jobs measure how long they wait, in microseconds.
+  // It is not the wall clock, which may be set back: a wait would then be that
+  // much longer.
+  static uint64_t NowMicros(DBStrata* strata);
   // Each fold makes a file of level 0, and compactions have to keep up. Returns
   // true if they do not, and one of them runs or is about to. (With fewer files
   // than their trigger they have nothing to do, and universal compaction leaves

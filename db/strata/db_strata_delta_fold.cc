@@ -16,6 +16,7 @@
 #include "db/delta/delta_folder.h"
 #include "db/delta/delta_store.h"
 #include "db/path_layout/path_layout.h"
+#include "db/strata/background_delta_job.h"
 #include "db/strata/db_strata.h"
 #include "db/version_set.h"
 #include "file/filename.h"
@@ -69,7 +70,7 @@ Status DBStrata::EnterDeltaFold(ColumnFamilyData* cfd,
   SystemClock* const clock = db_->immutable_db_options_.clock;
   uint64_t max_wait = kMaxFoldEntryWaitMicros;
   TEST_SYNC_POINT_CALLBACK("DBStrata::EnterDeltaFold:MaxWait", &max_wait);
-  const uint64_t until = clock->NowMicros() + max_wait;
+  const uint64_t until = BackgroundDeltaJob::NowMicros(this) + max_wait;
   for (;;) {
     Status s = job.check();
     if (s.ok()) {
@@ -78,7 +79,7 @@ Status DBStrata::EnterDeltaFold(ColumnFamilyData* cfd,
     // A recovery waits for the end of all jobs, so a fold does not wait for the
     // recovery. No job of the background folds before it has ended, see
     // BackgroundDeltaJob::AreFoldsAllowed().
-    if (!s.IsTryAgain() || clock->NowMicros() >= until ||
+    if (!s.IsTryAgain() || BackgroundDeltaJob::NowMicros(this) >= until ||
         !db_->error_handler_.GetBGError().ok()) {
       return s;
     }

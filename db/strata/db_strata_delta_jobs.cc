@@ -58,7 +58,7 @@ void DBStrata::ScheduleDeltaJobs(ColumnFamilyData* cfd) {
       cfd->GetLatestMutableCFOptions().disable_auto_compactions) {
     return;
   }
-  const uint64_t now = db_->immutable_db_options_.clock->NowMicros();
+  const uint64_t now = BackgroundDeltaJob::NowMicros(this);
   const bool may_merge = jobs.merge_backoff().MayRun(now);
   const bool may_collect = jobs.collection_backoff().MayRun(now);
   if (!may_merge || !may_collect) {

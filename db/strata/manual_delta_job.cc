@@ -87,7 +87,7 @@ bool DBStrata::ManualDeltaJob::MustWaitForCompactions() {
   uint64_t max_wait = kMaxQueuedWaitMicros;
   TEST_SYNC_POINT_CALLBACK(
       "DBStrata::ManualDeltaJob::MustWaitForCompactions:MaxWait", &max_wait);
-  const uint64_t now = strata_->db_->immutable_db_options_.clock->NowMicros();
+  const uint64_t now = BackgroundDeltaJob::NowMicros(strata_);
   if (!request_->queued_since_micros.has_value()) {
     request_->queued_since_micros = now;
   }
