@@ -18,6 +18,7 @@
 #include "db/db_impl/db_impl.h"
 #include "db/dbformat.h"
 #include "db/delta/delta_bucket_table.h"
+#include "db/delta/delta_fold_wishes.h"
 #include "db/delta/delta_job_backoff.h"
 #include "db/delta/delta_job_state.h"
 #include "db/delta/delta_picker.h"
@@ -275,6 +276,61 @@ TEST_F(DBDeltaFilterTest, WishesThatComeDuringAFoldAreNotForgotten) {
   DisableCallBacks();
   EXPECT_EQ((Map{}), All());
   EXPECT_EQ("none", Deltas().Text());
+}
+
+// CompactRange() does not fulfil wishes that come after its beginning, as new
+// ones may come after each of its jobs. They are left to jobs in the
+// background.
+TEST_F(DBDeltaFilterTest, CompactRangeLeavesLaterWishesToOthers) {
+  const ValueFilter filter(RemoveX);
+  DestroyAndReopen(FilterOptions(&filter));
+  ASSERT_OK(Put("a", "y"));
+  ASSERT_OK(Put("b", "y"));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Merge("a", "0"));
+  ASSERT_OK(Flush());
+  const auto hold_merges = [this] {
+    // The merges are those of the call.
+    const InstrumentedMutexLock lock(dbfull()->mutex());
+    Family()->delta_store()->jobs().merge_backoff().OnFailure(UINT64_MAX / 2);
+  };
+  hold_merges();
+  ASSERT_OK(db_->EnableAutoCompaction({db_->DefaultColumnFamily()}));
+  constexpr int kMaxMerges = 10;
+  int num_merges = 0;
+  EnableCallBack("DBStrata::BackgroundDeltaMerge::RunMarked:AfterEdit",
+                 [&, caller = std::this_thread::get_id()](void*) {
+                   ASSERT_EQ(caller, std::this_thread::get_id());
+                   if (++num_merges == kMaxMerges) {
+                     return;
+                   }
+                   hold_merges();
+                   // A compaction wishes "a", which has a new operand.
+                   ASSERT_OK(Merge("a", std::to_string(num_merges)));
+                   ASSERT_OK(Flush());
+                   DeltaFoldWishes wishes;
+                   wishes.Add("a", BytewiseComparator());
+                   Family()->delta_store()->holds()->Add(wishes,
+                                                         BytewiseComparator());
+                 });
+  ASSERT_OK(ForceCompaction());
+  DisableCallBacks();
+  // One before the compaction of the tree, and one after it.
+  EXPECT_EQ(2, num_merges);
+  EXPECT_EQ(1, NumOperands("a"));
+  {
+    const InstrumentedMutexLock lock(dbfull()->mutex());
+    DeltaJobState& jobs = Family()->delta_store()->jobs();
+    EXPECT_FALSE(jobs.HasCalls());
+    // The end of the call has passed it on.
+    ASSERT_NE(nullptr, jobs.wishes());
+    EXPECT_TRUE(jobs.wishes()->Contains("a", BytewiseComparator()));
+    jobs.merge_backoff().OnSuccess(jobs.merge_backoff().failures());
+  }
+  dbfull()->TriggerPeriodicCompaction();
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  EXPECT_EQ(0, NumOperands("a"));
+  EXPECT_EQ((Map{{"a", "y,0,1,2"}, {"b", "y"}}), All());
 }
 
 // Wishes wait while level 0 has too many files. They are fulfilled when a

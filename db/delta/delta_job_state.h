@@ -218,6 +218,18 @@ class DeltaJobState {
     }
   }
 
+  // To be called around each call of CompactRange(), which fulfils the wishes
+  // that there are when it begins.
+  void BeginCall() { ++num_calls_; }
+  void EndCall() {
+    assert(num_calls_ > 0);
+    --num_calls_;
+  }
+  // True while there is such a call. Wishes of compactions that end meanwhile
+  // wait for its end: the call would fulfil them, too, and while compactions go
+  // on it would find new ones after each of its jobs, without end.
+  bool HasCalls() const { return num_calls_ > 0; }
+
   // True if the last pick had to leave wishes() because no fold might begin. No
   // job need be running whose end makes a collection due, so
   // DBStrata::ScheduleDeltaJobs() asks until a fold may begin.
@@ -312,6 +324,7 @@ class DeltaJobState {
   uint64_t wishes_below_ = 0;
   // Those of wishes_ that were added since OnWishesTaken().
   DeltaFoldWishes new_wishes_;
+  int num_calls_ = 0;
   bool wishes_wait_ = false;
 };
 

@@ -182,6 +182,17 @@ TEST(DeltaJobStateTest, FoldFulfilsOnlyTheWishesThatWereTaken) {
   EXPECT_EQ(nullptr, jobs.wishes());
 }
 
+TEST(DeltaJobStateTest, CountsCalls) {
+  DeltaJobState jobs;
+  EXPECT_FALSE(jobs.HasCalls());
+  jobs.BeginCall();
+  jobs.BeginCall();
+  jobs.EndCall();
+  EXPECT_TRUE(jobs.HasCalls());
+  jobs.EndCall();
+  EXPECT_FALSE(jobs.HasCalls());
+}
+
 TEST(DeltaJobStateTest, WishesWaitUntilTheNextPick) {
   DeltaJobState jobs;
   EXPECT_FALSE(jobs.wishes_wait());

@@ -52,7 +52,8 @@ class DBStrata::BackgroundDeltaJob : public BackgroundJob {
     int folds_given_up = 0;
     // False: all wishes are left to jobs in the background.
     bool fulfils_wishes = true;
-    // Wishes of compactions that end later are left to jobs in the background.
+    // Wishes of compactions that end later are left to jobs in the background
+    // (DeltaJobState::HasCalls()).
     bool has_taken_wishes = false;
     // True: no job of the call begins while background work is paused.
     bool waits_for_pauses = false;

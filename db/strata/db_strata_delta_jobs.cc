@@ -66,7 +66,7 @@ void DBStrata::ScheduleDeltaJobs(ColumnFamilyData* cfd) {
     // until the time has come.
     SetDeltaJobsDue();
   }
-  if (may_collect) {
+  if (may_collect && !jobs.HasCalls()) {
     cfd->delta_store()->AddFoldWishes(
         cfd->delta_store()->holds()->Take(),
         db_->versions_->current_next_file_number());
@@ -130,6 +130,7 @@ Status DBStrata::CompactDeltas(const CompactRangeOptions& options,
         DeltaPicker::Paths::By(cfd->GetLatestMutableCFOptions(),
                                cfd->ioptions().num_levels)
             .sorted;
+    cfd->delta_store()->jobs().BeginCall();
     cfd->delta_store()->jobs().ClearLeftovers();
     cfd->delta_store()->jobs().damage().Clear();
   }
@@ -149,6 +150,10 @@ Status DBStrata::CompactDeltas(const CompactRangeOptions& options,
   if (s.ok() && damage.HasDamaged()) {
     s = damage.error();
   }
+  // Wishes may have waited for the end of the call.
+  cfd->delta_store()->jobs().EndCall();
+  SetDeltaJobsDue();
+  ScheduleDeltaJobs();
   scheduler_.EndManualCall(cfd);
   return s.ok() ? request.fold_error : s;
 }
