@@ -1373,6 +1373,67 @@ TEST_F(DBDeltaJobsTest, FilesWithoutAnEditOfADroppedFamilyAreDeleted) {
   }
 }
 
+// With the smallest number of jobs, a merge of one family does not keep another
+// one from collecting.
+TEST_F(DBDeltaJobsTest, CollectionBeginsBesideAMergeOfAnotherFamily) {
+  Options options = DeltaOptions();
+  options.max_background_jobs = 2;
+  ColumnFamilyHandle* handle = nullptr;
+  ASSERT_NO_FATAL_FAILURE(OpenWithOtherFamily(options, &handle));
+  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), handle, nullptr, nullptr));
+  for (size_t i = 1; i < DeltaPicker::kMaxFlushed; ++i) {
+    FlushOperands(0, 10);
+  }
+  {
+    HeldPoint merge("DBStrata::BackgroundDeltaMerge::Write:Begin");
+    std::atomic<int> num_collections{0};
+    EnableCallBack("DBStrata::BackgroundDeltaCollection::TrySchedule",
+                   [&](void*) { ++num_collections; });
+    ASSERT_OK(SetAutoJobs(true));
+    ASSERT_TRUE(merge.WaitUntilReached());
+    EXPECT_EQ(0, num_collections);
+    ASSERT_OK(db_->SetOptions(handle, {{"disable_auto_compactions", "false"}}));
+    EXPECT_EQ(1, num_collections);
+    merge.Release();
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  }
+  EXPECT_EQ(0, Stat("flushed-files"));
+  ASSERT_OK(db_->DestroyColumnFamilyHandle(handle));
+  Check();
+}
+
+// A family whose collections are always due leaves a turn to the others.
+TEST_F(DBDeltaJobsTest, FamiliesTakeTurnsWithCollections) {
+  Options options = DeltaOptions();
+  options.max_background_jobs = 2;
+  ColumnFamilyHandle* handle = nullptr;
+  ASSERT_NO_FATAL_FAILURE(OpenWithOtherFamily(options, &handle));
+  ASSERT_OK(CompactAll());
+  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), handle, nullptr, nullptr));
+  std::vector<std::string> turns;  // guarded by the DB mutex
+  {
+    HeldPoint pick("DBStrata::BackgroundDeltaCollection::Pick:Begin");
+    EnableCallBack(
+        "DBStrata::BackgroundDeltaCollection::TrySchedule", [&](void* arg) {
+          turns.push_back(static_cast<ColumnFamilyData*>(arg)->GetName());
+        });
+    ASSERT_OK(SetAutoJobs(true));
+    ASSERT_TRUE(pick.WaitUntilReached());
+    // Collections of both families are due when this one ends.
+    ASSERT_OK(db_->SetOptions(handle, {{"disable_auto_compactions", "false"}}));
+    ASSERT_OK(SetAutoJobs(true));
+    pick.Release();
+    ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  }
+  ASSERT_LE(3, turns.size());
+  turns.resize(3);
+  EXPECT_EQ((std::vector<std::string>{kDefaultColumnFamilyName, "other",
+                                      kDefaultColumnFamilyName}),
+            turns);
+  ASSERT_OK(db_->DestroyColumnFamilyHandle(handle));
+  Check();
+}
+
 // A merge does not include files that are flushed while it runs.
 TEST_F(DBDeltaJobsTest, MergeLeavesOutLaterFlushes) {
   Options options = AutoOptions();

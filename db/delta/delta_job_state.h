@@ -85,6 +85,11 @@ class DeltaJobState {
   bool is_collection_due() const { return is_collection_due_; }
   void SetCollectionDue() { is_collection_due_ = true; }
 
+  // The number of the last collection of the background that was scheduled
+  // here, counted over all column families of the DB; 0: none.
+  uint64_t last_turn() const { return last_turn_; }
+  void SetLastTurn(uint64_t turn) { last_turn_ = turn; }
+
   Handle BeginCollection(Collection collection) {
     return collections_.insert(collections_.end(), std::move(collection));
   }
@@ -305,6 +310,7 @@ class DeltaJobState {
   bool is_picking_ = false;
   // True at first, so that there is a pick after the DB is opened.
   bool is_collection_due_ = true;
+  uint64_t last_turn_ = 0;
   std::list<Collection> collections_;
   uint64_t num_ended_ = 0;
   std::shared_ptr<const DeltaBucketIntake> slices_;

@@ -19,6 +19,33 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+bool DBStrata::BackgroundDeltaCollection::TrySchedule(DBStrata* strata,
+                                                      ColumnFamilyData* cfd) {
+  strata->db_->mutex_.AssertHeld();
+  DeltaJobState& jobs = cfd->delta_store()->jobs();
+  const auto& version = cfd->current()->storage_info()->delta();
+  if (version == nullptr ||
+      cfd->GetLatestMutableCFOptions().disable_auto_compactions ||
+      !jobs.collection_backoff().MayRun(NowMicros(strata)) ||
+      !jobs.is_collection_due() || jobs.is_picking() ||
+      !DeltaPicker::MayCollect(*version)) {
+    return false;
+  }
+  if (DrainsDeltas(*cfd) &&
+      MustWaitForCompactions(cfd, /*waits_for_queued=*/true)) {
+    // A compaction that finds nothing to do has no end that makes it due.
+    strata->SetDeltaJobsDue();
+    return false;
+  }
+  TEST_SYNC_POINT_CALLBACK("DBStrata::BackgroundDeltaCollection::TrySchedule",
+                           cfd);
+  jobs.BeginPick();
+  strata->StartDeltaJob(
+      std::make_unique<BackgroundDeltaCollection>(strata, cfd),
+      /*is_merge=*/false);
+  return true;
+}
+
 void DBStrata::BackgroundDeltaCollection::GiveUp() {
   jobs().EndPick();
   jobs().SetCollectionDue();

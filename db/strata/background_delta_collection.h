@@ -39,6 +39,12 @@ class DBStrata::BackgroundDeltaCollection : public BackgroundDeltaJob {
                             Request* request = nullptr)
       : BackgroundDeltaJob(strata, cfd, request) {}
 
+  // Schedules a collection of the background if one is due and may begin.
+  // Returns true if it has done so.
+  // REQUIRES: DB mutex held; the column family has a delta store; jobs may
+  // start (BackgroundJobScheduler::MayStart()).
+  static bool TrySchedule(DBStrata* strata, ColumnFamilyData* cfd);
+
  protected:
   void GiveUp() override;
   bool NoteDamage() override;

@@ -82,7 +82,7 @@ class DBStrata::BackgroundDeltaJob : public BackgroundJob {
 
   // Returns how many jobs there may be, beside compactions and flushes, for all
   // column families together. One of them is left for merges, of which readers
-  // gain most.
+  // gain most: all but one may be collections.
   static int MaxJobs(int max_background_jobs);
   // Returns the time by which jobs measure how long they wait, in microseconds.
   // It is not the wall clock, which may be set back: a wait would then be that

@@ -5,9 +5,12 @@
 // of CompactRange(). BackgroundDeltaMerge and BackgroundDeltaCollection say
 // what a job does.
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "db/column_family.h"
 #include "db/delta/delta_damage.h"
@@ -27,6 +30,47 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+namespace {
+
+// Returns the number of merges that run or wait for a thread.
+int NumMerges(ColumnFamilySet* families) {
+  int result = 0;
+  for (ColumnFamilyData* cfd : *families) {
+    result +=
+        cfd->delta_store() != nullptr && cfd->delta_store()->jobs().is_merging()
+            ? 1
+            : 0;
+  }
+  return result;
+}
+
+// Returns the families that may have jobs. They take turns with collections,
+// as the first ones would otherwise take all places as long as they have work.
+// last_turn: set to the number of the last turn, which was that of the last one
+// of the families.
+std::vector<ColumnFamilyData*> FamiliesInTurn(ColumnFamilySet* families,
+                                              uint64_t* last_turn) {
+  std::vector<ColumnFamilyData*> result;
+  size_t next = 0;
+  *last_turn = 0;
+  for (ColumnFamilyData* cfd : *families) {
+    if (cfd->delta_store() == nullptr || cfd->IsDropped()) {
+      continue;
+    }
+    result.push_back(cfd);
+    const uint64_t turn = cfd->delta_store()->jobs().last_turn();
+    if (turn > *last_turn) {
+      *last_turn = turn;
+      next = result.size();
+    }
+  }
+  std::rotate(result.begin(), result.begin() + static_cast<ptrdiff_t>(next),
+              result.end());
+  return result;
+}
+
+}  // namespace
+
 void DBStrata::SetDeltaOptionsChanged(ColumnFamilyData* cfd) {
   db_->mutex_.AssertHeld();
   if (cfd->delta_store() != nullptr) {
@@ -44,13 +88,26 @@ void DBStrata::ScheduleDeltaJobs() {
   // Unlike blob files, delta files do not wait for DisableFileDeletions() to
   // end: it is the readers who gain, and there is less of them.
   delta_jobs_due_ = false;
-  for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
-    if (cfd->delta_store() != nullptr && !cfd->IsDropped()) {
-      ScheduleDeltaJobs(cfd);
+  ColumnFamilySet* const all = db_->versions_->GetColumnFamilySet();
+  const auto num_jobs = [this] {
+    return scheduler_.NumJobs(BackgroundJob::Kind::kDelta);
+  };
+  const int max_jobs =
+      BackgroundDeltaJob::MaxJobs(db_->mutable_db_options_.max_background_jobs);
+  // A merge, maybe of another family, takes none of the places of collections.
+  int num_collections = num_jobs() - NumMerges(all);
+  uint64_t last_turn = 0;
+  for (ColumnFamilyData* cfd : FamiliesInTurn(all, &last_turn)) {
+    ScheduleDeltaJobs(cfd);
+    if (num_collections < max_jobs - 1 && num_jobs() < max_jobs &&
+        BackgroundDeltaCollection::TrySchedule(this, cfd)) {
+      ++num_collections;
+      cfd->delta_store()->jobs().SetLastTurn(++last_turn);
     }
   }
 }
 
+// Takes the wishes of compactions, and schedules a merge if one is due.
 void DBStrata::ScheduleDeltaJobs(ColumnFamilyData* cfd) {
   DeltaJobState& jobs = cfd->delta_store()->jobs();
   const auto& version = cfd->current()->storage_info()->delta();
@@ -91,20 +148,6 @@ void DBStrata::ScheduleDeltaJobs(ColumnFamilyData* cfd) {
     jobs.BeginMerge();
     StartDeltaJob(std::make_unique<BackgroundDeltaMerge>(this, cfd),
                   /*is_merge=*/true);
-  }
-  if (may_collect &&
-      scheduler_.NumJobs(BackgroundJob::Kind::kDelta) < max_jobs - 1 &&
-      jobs.is_collection_due() && !jobs.is_picking() &&
-      DeltaPicker::MayCollect(*version)) {
-    if (DrainsDeltas(*cfd) && BackgroundDeltaJob::MustWaitForCompactions(
-                                  cfd, /*waits_for_queued=*/true)) {
-      // A compaction that finds nothing to do has no end that makes it due.
-      SetDeltaJobsDue();
-      return;
-    }
-    jobs.BeginPick();
-    StartDeltaJob(std::make_unique<BackgroundDeltaCollection>(this, cfd),
-                  /*is_merge=*/false);
   }
 }
 
