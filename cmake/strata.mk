@@ -704,6 +704,7 @@ STRATA_TEST_MAIN = \
   util/strata/sieve_table_test.cc \
   util/strata/status_message_test.cc \
   util/strata/strata_abi_test.cc \
+  utilities/blob_db/blob_dump_tool_strata_test.cc \
   utilities/strata/field_update_test.cc \
   utilities/transactions/commit_attempts_test.cc \
 
