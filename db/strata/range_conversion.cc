@@ -75,7 +75,9 @@ void RangeConversion::OnRecovered(ColumnFamilyData* cfd,
   const VersionStorageInfo& files = *cfd->current()->storage_info();
   for (int level = 0; level < files.num_non_empty_levels(); ++level) {
     for (const FileMetaData* file : files.LevelFiles(level)) {
-      if (file->num_range_deletions > 0 &&
+      // The number of tombstones is not in the MANIFEST, and unknown if the
+      // open has not read the properties of the file.
+      if ((file->num_range_deletions > 0 || !file->init_stats_from_file) &&
           file->fd.largest_seqno == last_sequence) {
         cfd->mem()->BumpIngestSeqnoBarrier(last_sequence);
         return;
