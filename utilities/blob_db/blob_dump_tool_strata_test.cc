@@ -30,7 +30,8 @@ class BlobDumpToolStrataTest : public AddressMapDBTestBase {
   std::string ValueOf(int key) const {
     return "value" + std::to_string(key) + std::string(100, 'v');
   }
-  // Makes a DB with one blob file, and closes it. Key 0 is versioned.
+  // Makes a DB with one blob file, and closes it. All values are versioned but
+  // the oldest one, which a snapshot sees.
   void MakeFile(CompressionType compression) {
     Options options = MapOptions();
     options.blob_compression_type = compression;
@@ -98,11 +99,10 @@ TEST_F(BlobDumpToolStrataTest, PrintsHeaderRecordsAndSummary) {
     EXPECT_TRUE(HasPrinted("blob       : " + ValueOf(key) + "\n"));
   }
   EXPECT_EQ(CountPrinted("Record at offset"), size_t{kKeys + 1});
-  // The snapshot needs two versions of the first key.
-  EXPECT_EQ(CountPrinted("mode       : versioned"), 2u);
-  EXPECT_EQ(CountPrinted("mode       : direct"), size_t{kKeys - 1});
+  EXPECT_EQ(CountPrinted("mode       : versioned"), size_t{kKeys});
+  EXPECT_EQ(CountPrinted("mode       : direct"), 1u);
   EXPECT_EQ(NumberOf("total records: "), uint64_t{kKeys + 1});
-  EXPECT_EQ(NumberOf("written as direct: "), uint64_t{kKeys - 1});
+  EXPECT_EQ(NumberOf("written as direct: "), 1u);
   uint64_t blob_size = ValueOf(0).size();
   for (int key = 0; key < kKeys; ++key) {
     blob_size += ValueOf(key).size();
