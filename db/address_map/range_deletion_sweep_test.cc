@@ -271,19 +271,24 @@ TEST_F(RangeDeletionSweepTest, RunStopsAfterMaxSteps) {
 TEST_F(RangeDeletionSweepTest, EachRunGetsPastAKey) {
   constexpr int kMany = 3;
   constexpr int kVersions = 40;
-  DestroyAndReopen(SweepOptions());
-  // The snapshots keep all versions, and prevent a sweep in the background.
-  std::vector<const Snapshot*> snapshots;
-  for (int round = 0; round < kVersions; ++round) {
-    for (int key = 0; key < kMany; ++key) {
-      ASSERT_OK(Put(Key(key), ValueOf(key, round)));
-    }
-    snapshots.push_back(db_->GetSnapshot());
-  }
-  DeleteKeysAndFlush(0, kMany);
-  const SequenceNumber seq = db_->GetLatestSequenceNumber();
   for (const uint64_t max_steps : {1u, 2u, 7u, 45u, 100u}) {
     SCOPED_TRACE(max_steps);
+    DestroyAndReopen(SweepOptions());
+    model_.clear();
+    // The snapshots keep all versions, and prevent a sweep in the background.
+    std::vector<const Snapshot*> snapshots;
+    for (int round = 0; round < kVersions; ++round) {
+      for (int key = 0; key < kMany; ++key) {
+        ASSERT_OK(Put(Key(key), ValueOf(key, round)));
+      }
+      snapshots.push_back(db_->GetSnapshot());
+    }
+    DeleteKeysAndFlush(0, kMany);
+    const SequenceNumber seq = db_->GetLatestSequenceNumber();
+    // The map does not become empty.
+    ASSERT_OK(Put(Key(kMany), ValueOf(kMany, 0)));
+    model_[Key(kMany)] = ValueOf(kMany, 0);
+    ASSERT_OK(Flush());
     std::vector<CommittedRangeDeletion> deletions{
         {Key(0), Key(kMany), seq, seq, kMaxBirth}};
     uint64_t all_entries = 0;
@@ -295,12 +300,12 @@ TEST_F(RangeDeletionSweepTest, EachRunGetsPastAKey) {
     }
     EXPECT_TRUE(deletions.empty());
     EXPECT_EQ(uint64_t{kMany * kVersions}, all_entries);
+    for (const Snapshot* const snapshot : snapshots) {
+      db_->ReleaseSnapshot(snapshot);
+    }
+    Wait();
+    VerifyAndCompact();
   }
-  for (const Snapshot* const snapshot : snapshots) {
-    db_->ReleaseSnapshot(snapshot);
-  }
-  Wait();
-  VerifyAndCompact();
 }
 
 TEST_F(RangeDeletionSweepTest, RunStopsWhenTheCheckFails) {

@@ -850,7 +850,11 @@ TEST_F(PathCompactionTest, AbortedCompactionOfTheBottomPoolIsDueAgain) {
   ASSERT_NO_FATAL_FAILURE(SetLayout({1}, {1}));
   TEST_SYNC_POINT("PathCompactionTest:Forwarded");
   db_->AbortAllCompactions();
-  ASSERT_NO_FATAL_FAILURE(CheckInPlace({0}, {0}));
+  const std::string old_path = files[0].db_path;
+  files.clear();
+  db_->GetLiveFilesMetaData(&files);
+  ASSERT_EQ(files.size(), 1u);
+  ASSERT_EQ(files[0].db_path, old_path);
   db_->ResumeAllCompactions();
   sleeping.WaitUntilDone();
   ASSERT_NO_FATAL_FAILURE(WaitForQuiet());

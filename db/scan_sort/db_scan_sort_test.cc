@@ -231,6 +231,18 @@ TEST_F(DBScanSortTest, ScanHasItsValuesSorted) {
   }
 }
 
+// While files are not deleted, no job is scheduled, but scans are charged.
+TEST_F(DBScanSortTest, BudgetChangesWhileNoJobIsScheduled) {
+  DestroyAndReopen(SortOptions());
+  ASSERT_OK(db_->DisableFileDeletions());
+  for (const double budget : {0.0, 7.0}) {
+    ASSERT_OK(
+        db_->SetOptions({{"blob_scan_sort_budget", std::to_string(budget)}}));
+    EXPECT_EQ(Blobs()->scan_debts()->budget(), budget);
+  }
+  ASSERT_OK(db_->EnableFileDeletions());
+}
+
 TEST_F(DBScanSortTest, NothingIsSortedWithoutABudget) {
   ReopenFor(SortOptions(/*budget=*/0));
   Load();

@@ -79,16 +79,16 @@ void DBStrata::BackgroundRangeSweep::Sweep(JobContext* job_context) {
   // committed with.
   Version* const version = cfd()->current();
   version->Ref();
+  const FileOptions file_options = db->fs_->OptimizeForCompactionTableRead(
+      db->file_options_for_compaction_, db->immutable_db_options_);
   db->mutex_.Unlock();
 
   TEST_SYNC_POINT("DBStrata::BackgroundRangeSweep::Sweep:Begin");
   SystemClock* const clock = db->immutable_db_options_.clock;
   const uint64_t started = clock->NowMicros();
-  RangeDeletionSweep sweep(
-      cfd(), version,
-      db->fs_->OptimizeForCompactionTableRead(db->file_options_for_compaction_,
-                                              db->immutable_db_options_),
-      [this] { return strata_->scheduler_.CheckToStop(*this); });
+  RangeDeletionSweep sweep(cfd(), version, file_options, [this] {
+    return strata_->scheduler_.CheckToStop(*this);
+  });
   uint64_t max_steps = kMaxSweepSteps;
   TEST_SYNC_POINT_CALLBACK("DBStrata::BackgroundRangeSweep::Sweep:MaxSteps",
                            &max_steps);

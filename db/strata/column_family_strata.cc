@@ -145,6 +145,8 @@ void ColumnFamilyStrata::UpdateOptions(const MutableCFOptions& options) {
   if (address_map_store_ != nullptr && address_map_store_->enabled()) {
     address_map_store_->heat()->Configure(options.blob_hot_bytes,
                                           options.blob_hot_path_id);
+    // Scans are charged also while no job may be scheduled.
+    address_map_store_->scan_debts()->SetBudget(options.blob_scan_sort_budget);
   }
 }
 

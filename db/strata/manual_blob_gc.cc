@@ -349,8 +349,13 @@ bool DBStrata::ManualBlobGc::ReadBounds(const BlobGcPicker::File& candidate,
   if (!pin.pinned()) {
     return false;
   }
-  const FileOptions file_options = db_->fs_->OptimizeForCompactionTableRead(
-      db_->file_options_for_compaction_, db_->immutable_db_options_);
+  FileOptions file_options;
+  {
+    // SetDBOptions() may change them.
+    InstrumentedMutexLock lock(&db_->mutex_);
+    file_options = db_->fs_->OptimizeForCompactionTableRead(
+        db_->file_options_for_compaction_, db_->immutable_db_options_);
+  }
   IOOptions io_options;
   io_options.rate_limiter_priority = Env::IO_LOW;
   io_options.io_activity = Env::IOActivity::kCompaction;

@@ -42,13 +42,14 @@ bool RangeConversion::IsPossible(const ReadOptions& read_options,
          ioptions.memtable_factory->IsInstanceOf(SkipListFactory::kClassName());
 }
 
-bool RangeConversion::SeesAllPrefixes(bool is_total_order,
-                                      const MutableCFOptions& cf_options,
-                                      const Version* version) {
-  return is_total_order ||
-         (cf_options.memtable_prefix_bloom_size_ratio == 0 &&
-          (version == nullptr ||
-           version->storage_info()->num_non_empty_levels() == 0));
+bool RangeConversion::SeesAllPrefixes(const ReadOptions& read_options,
+                                      bool is_total_order,
+                                      const MutableCFOptions& cf_options) {
+  // Memtables ask their filters with prefix_same_as_start, in total order, too.
+  // They keep the filters that they were made with when
+  // memtable_prefix_bloom_size_ratio changes.
+  return cf_options.prefix_extractor == nullptr ||
+         (is_total_order && !read_options.prefix_same_as_start);
 }
 
 bool RangeConversion::IsInScanRange(const MultiScanArgs& scans,

@@ -17,7 +17,6 @@ class ColumnFamilyData;
 class IterKey;
 class ReadCallback;
 class UserComparatorWrapper;
-class Version;
 struct ImmutableOptions;
 struct MutableCFOptions;
 
@@ -44,11 +43,11 @@ class RangeConversion {
                          ColumnFamilyData* cfd);
 
   // Returns false if filters may hide keys from the iterator that do not have
-  // the prefix of its seek key. A change of direction seeks with the current
-  // key, whatever the user's key was. version may be null.
-  static bool SeesAllPrefixes(bool is_total_order,
-                              const MutableCFOptions& cf_options,
-                              const Version* version);
+  // the prefix of its seek key. A change of direction and a skip over many
+  // versions seek with the current key, whatever the user's key was.
+  static bool SeesAllPrefixes(const ReadOptions& read_options,
+                              bool is_total_order,
+                              const MutableCFOptions& cf_options);
 
   // Prepare() leaves out memtables and files that no scan range overlaps.
   // Returns true if the iterator sees all keys in [first, end) nevertheless.

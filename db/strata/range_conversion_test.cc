@@ -443,6 +443,45 @@ TEST_F(RangeConversionTest, ChangeOfDirectionDoesNotHideFilteredFiles) {
 
 // Without total order, SeekToFirst() finds nothing in a memtable of hashed
 // prefixes.
+// A memtable has the filter that it was made with. The seek key has no prefix,
+// and the iterator seeks again to pass the versions of aa1: the filter of the
+// older memtable, which has bb5, does not have that prefix.
+TEST_F(RangeConversionTest, FiltersOfOlderMemtablesHideNoKeys) {
+  enum How { kOptionChanges, kTotalOrder, kOptIn };
+  for (const How how : {kOptionChanges, kTotalOrder, kOptIn}) {
+    SCOPED_TRACE(how);
+    Options options = ConvertingOptions();
+    options.prefix_extractor.reset(NewFixedPrefixTransform(2));
+    options.memtable_prefix_bloom_size_ratio = 0.1;
+    options.max_sequential_skip_in_iterations = 1;
+    options.max_write_buffer_number = 4;
+    options.min_write_buffer_number_to_merge = 3;
+    options.prefix_seek_opt_in_only = how == kOptIn;
+    DestroyAndReopen(options);
+    ASSERT_OK(Put("bb5", "v"));
+    ASSERT_OK(dbfull()->TEST_SwitchMemtable());
+    for (int i = 0; i < 4; ++i) {
+      ASSERT_OK(Put("aa1", "v" + std::to_string(i)));
+    }
+    for (const char* const key : {"bb1", "bb3", "bb7"}) {
+      ASSERT_OK(Delete(key));
+    }
+    ASSERT_OK(Put("cc1", "v"));
+    if (how == kOptionChanges) {
+      ASSERT_OK(db_->SetOptions({{"memtable_prefix_bloom_size_ratio", "0"}}));
+    }
+    ReadOptions read_options;
+    read_options.prefix_same_as_start = true;
+    read_options.total_order_seek = how == kTotalOrder;
+    std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+    for (iter->Seek("a"); iter->Valid(); iter->Next()) {
+    }
+    ASSERT_OK(iter->status());
+    EXPECT_EQ(Get("bb5"), "v");
+    EXPECT_EQ(NumConverted(), 0);
+  }
+}
+
 TEST_F(RangeConversionTest, KeysOfHashedMemtablesAreNotHidden) {
   Options options = ConvertingOptions();
   options.prefix_extractor.reset(NewFixedPrefixTransform(1));
