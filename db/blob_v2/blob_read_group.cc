@@ -15,6 +15,7 @@
 #include "db/blob/blob_source.h"
 #include "db/blob_v2/blob_record_reader.h"
 #include "db/blob_v2/read_ahead_gauge.h"
+#include "db/path_layout/path_job_stats.h"
 #include "file/file_util.h"
 #include "file/random_access_file_reader.h"
 #include "monitoring/perf_context_imp.h"
@@ -494,7 +495,11 @@ void BlobReadPool::SubmitJob(std::function<void()>&& job) {
   // all of them locked the mutex.
   static std::atomic<bool> is_full{false};
   ThreadPool* const pool = Threads();
-  pool->SubmitJob(std::move(job));
+  // What a thread of the pool reads counts for the job that has asked for it.
+  pool->SubmitJob([job = std::move(job), path_job = PathJobScope::Current()] {
+    const PathJobScope scope(path_job);
+    job();
+  });
   if (!is_full.load(std::memory_order_relaxed) && pool->GetQueueLen() > 0) {
     MutexLock lock(mutex);
     const int num_threads = pool->GetBackgroundThreads();

@@ -279,6 +279,7 @@ class BlobReadPool {
   // The pool is never destroyed, as an iterator may be used while the process
   // exits.
   static ThreadPool* Threads();
+  // The thread that runs `job` has the PathJob of the calling thread meanwhile.
   static void SubmitJob(std::function<void()>&& job);
   static void Submit(const std::shared_ptr<BlobReadGroup>& group);
 };

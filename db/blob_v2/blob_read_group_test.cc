@@ -16,6 +16,7 @@
 #include "db/address_map/address_map_store.h"
 #include "db/address_map/mapped_record_name.h"
 #include "db/blob/blob_index.h"
+#include "db/path_layout/path_job_stats.h"
 #include "env/composite_env_wrapper.h"
 #include "options/cf_options.h"
 #include "port/stack_trace.h"
@@ -24,6 +25,7 @@
 #include "test_util/strata/address_map_db_test_util.h"
 #include "test_util/strata/deferred_read_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
+#include "test_util/strata/test_threads_test_util.h"
 #include "test_util/testharness.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -426,6 +428,27 @@ TEST_F(BlobReadPoolTest, RunAllUsesOtherThreadsAfterASlowRead) {
       << "The calls did not run at the same time";
   for (const auto& n : calls) {
     EXPECT_EQ(n, 1);
+  }
+}
+
+// Otherwise the reads of garbage collections would count as those of users.
+TEST_F(BlobReadPoolTest, ThreadsWorkForTheJobOfTheCaller) {
+  for (const PathJob job : {PathJob::kBlobGc, PathJob::kNone}) {
+    constexpr size_t kCalls = 4;
+    const PathJobScope scope(job);
+    std::vector<PathJob> jobs(kCalls, PathJob::kFlush);
+    std::atomic<size_t> running{0};
+    BlobReadPool::RunAll(&clock_, kCalls, [&](size_t i) {
+      jobs[i] = PathJobScope::Current();
+      if (i == 0) {
+        clock_.SleepForMicroseconds(ReadAheadGauge::kCachedMicros + 1);
+        return;
+      }
+      // Each of the other calls has a thread of its own.
+      ++running;
+      EXPECT_TRUE(WaitUntil([&] { return running == kCalls - 1; }));
+    });
+    EXPECT_EQ(jobs, std::vector<PathJob>(kCalls, job));
   }
 }
 

@@ -61,7 +61,8 @@ class PathJobScope {
 // in a compaction, when its directory is to be synced. So the bytes are missing
 // if a job fails before this point, and are counted if it fails later.
 //
-// A read counts for the job of the thread in which it ends.
+// A read counts for the job of the thread in which it ends. A thread of
+// BlobReadPool has the job of the thread that has asked for the read.
 //
 // Thread-safe.
 class PathJobStats {
