@@ -293,7 +293,10 @@ std::vector<BlobGcPicker::File> AddressMapStore::FilesForGc(
     file.is_busy = live == 0;
   }
   gc_.MarkBusy(&files, also_failed);
-  if (gc_.HasJobs() || gc_.HasCopies() || gc_.is_sorting()) {
+  // A promotion has no files of its own. Its copies count until the outcome of
+  // the edit is known.
+  if (gc_.HasJobs() || gc_.HasCopies() || gc_.is_sorting() ||
+      heat_->is_busy()) {
     for (const BlobFileSlotTable::Info& info : files_.GetAll()) {
       if (info.state == BlobFileSlotTable::State::kCopies) {
         BlobGcPicker::File& file = files.emplace_back();

@@ -582,6 +582,33 @@ TEST_F(DBBlobHeatTest, ValuesOnTheHotPathAreNotCopied) {
   EXPECT_EQ(HotFiles(), 0);
 }
 
+// Otherwise the values would count as garbage while the MANIFEST is written,
+// and writes might be slowed down.
+TEST_F(DBBlobHeatTest, CopiesAreLiveWhileTheirEditIsWritten) {
+  DestroyAndReopen(HeatOptions(kSmallBudget));
+  PutKeys(0, 20);
+  const auto live_bytes = [this] {
+    return BlobGcPicker::SpaceOf(
+               Blobs()->FilesForGc(*Family()->current()->storage_info()),
+               /*copies=*/0)
+        .live;
+  };
+  uint64_t before = 0;
+  {
+    InstrumentedMutexLock lock(dbfull()->mutex());
+    before = live_bytes();
+  }
+  std::atomic<uint64_t> during{0};
+  EnableCallBack("DBStrata::BackgroundBlobGc::ReserveHotBytes:Reserved",
+                 [&](void*) {
+                   // The DB mutex is held.
+                   during = live_bytes();
+                 });
+  ReadUntilHot(7, 8);
+  DisableCallBacks();
+  EXPECT_GT(during + kValueSize / 2, before);
+}
+
 // A value changes while a job copies it to the hot path.
 TEST_F(DBBlobHeatTest, ValuesChangeWhileTheyArePromoted) {
   const std::vector<std::function<void()>> changes = {
