@@ -44,7 +44,7 @@ AddressMapStats AddressMapStats::Collect(const AddressMapStore& blobs,
   for (const BlobFileSlotTable::Info& file : blobs.file_table().GetAll()) {
     ++stats.files;
     stats.live_bytes += file.live_bytes;
-    stats.pinned_files += file.pins > 0 ? 1 : 0;
+    stats.pinned_files += file.pins > 0 || file.job_pins > 0 ? 1 : 0;
   }
   stats.entries = blobs.map()->NumEntries();
   stats.memory = blobs.map()->MemoryUsage();

@@ -594,6 +594,28 @@ TEST_F(DBAddressMapTest, PropertiesCountEntriesAndGarbage) {
   EXPECT_EQ(Ticker(BLOB_MAP_FILES_DROPPED), 1);
 }
 
+TEST_F(DBAddressMapTest, FilesThatJobsHoldArePinned) {
+  DestroyAndReopen(MapOptions());
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_OK(Put(Key(i), Value(i)));
+    ASSERT_OK(Flush());
+  }
+  WaitForJobs();  // a flush settles after Flush() has returned
+  const auto num_pinned = [this] {
+    std::map<std::string, std::string> values;
+    EXPECT_TRUE(db_->GetMapProperty(DB::Properties::kBlobAddressMap, &values));
+    return values["pinned-files"];
+  };
+  EXPECT_EQ(num_pinned(), "0");
+  {
+    const AddressMapStore::FilePin pin(Blobs(),
+                                       BlobFiles().front().blob_file_number);
+    ASSERT_TRUE(pin.pinned());
+    EXPECT_EQ(num_pinned(), "1");
+  }
+  EXPECT_EQ(num_pinned(), "0");
+}
+
 // ---- Reads under load.
 
 // While flushes and compactions run under several options, readers never see a
