@@ -62,10 +62,6 @@ class BlobCopyJob {
     // Values that were not copied because they are too large when recompressed.
     uint64_t values_left = 0;
     uint64_t bytes_written = 0;  // complete files
-    // The part of values_copied, with the bytes of the old records, that has
-    // lost its place on the hot path.
-    uint64_t values_demoted = 0;
-    uint64_t bytes_demoted = 0;
   };
 
   BlobCopyJob() = default;

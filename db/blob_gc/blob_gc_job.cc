@@ -292,10 +292,6 @@ Status BlobGcJob::Copy(Input* input) {
             .Of(static_cast<uint32_t>(PathLayout::IndexOf(
                 context_.hot.home(), context_.cfd->ioptions().cf_paths.size())))
             ->Add(value, &outcome);
-    if (outcome == BlobCopyWriter::Outcome::kAdded) {
-      ++stats_.values_demoted;
-      stats_.bytes_demoted += value.from.size;
-    }
   } else if (is_limited && outcome == BlobCopyWriter::Outcome::kAdded) {
     hot_used_ += writer_->last_size() + BlobCopyWriter::kMaxBytesPerRecord +
                  BlobCopyWriter::kMaxBytesPerFile;

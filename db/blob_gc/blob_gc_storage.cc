@@ -132,6 +132,7 @@ void BlobGcStorage::Settle() {
       blobs_->AbandonFile(output.slot);
     }
     num_moved_ = bytes_moved_ = 0;
+    num_moved_home_ = bytes_moved_home_ = 0;
   }
   outputs_.clear();
   from_.clear();
@@ -171,6 +172,10 @@ Status BlobGcStorage::SwapAll(bool back) {
           if (!back) {
             ++num_moved_;
             bytes_moved_ += record.size;
+            if (!file.hot.is_hot()) {
+              ++num_moved_home_;
+              bytes_moved_home_ += from.size;
+            }
           }
         }
         ++i;

@@ -92,6 +92,10 @@ class BlobGcStorage : public MapCommitObserver {
   // outputs.
   uint64_t num_moved() const { return num_moved_; }
   uint64_t bytes_moved() const { return bytes_moved_; }
+  // The part of them that went to outputs which are not hot. The old records,
+  // not the copies, have these bytes.
+  uint64_t num_moved_home() const { return num_moved_home_; }
+  uint64_t bytes_moved_home() const { return bytes_moved_home_; }
 
   // Adds the removal of the old files to the job's edit. Returns the result of
   // AddressMapStore::AddDrops().
@@ -134,6 +138,8 @@ class BlobGcStorage : public MapCommitObserver {
   bool committed_ = false;
   uint64_t num_moved_ = 0;
   uint64_t bytes_moved_ = 0;
+  uint64_t num_moved_home_ = 0;
+  uint64_t bytes_moved_home_ = 0;
 };
 
 }  // namespace ROCKSDB_NAMESPACE

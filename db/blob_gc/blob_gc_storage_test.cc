@@ -20,6 +20,7 @@
 #include "db/blob/blob_file_meta.h"
 #include "db/blob/blob_source.h"
 #include "db/blob_gc/blob_gc_picker.h"
+#include "db/blob_heat/hot_mark.h"
 #include "db/blob_v2/blob_file_v2_test_util.h"
 #include "db/blob_v2/blob_format_v2.h"
 #include "db/column_family.h"
@@ -657,6 +658,35 @@ TEST_F(BlobGcStorageTest, CachedValuesMove) {
     storage.Settle();
     check(/*at_new_place=*/commits);
     ASSERT_EQ(commits, f.IsCached(copy_of_a));
+  }
+}
+
+// Only values whose addresses have changed count as moved home. The bytes are
+// those in the hot file.
+TEST_F(BlobGcStorageTest, ValuesThatMoveHomeAreCounted) {
+  for (const bool commits : {false, true}) {
+    SCOPED_TRACE(commits ? "commits" : "fails");
+    Family f;
+    const Value stays{"stays", 1};
+    const Value leaves{"leaves", 2};
+    const Value removed{"removed", 3};
+    f.AddLive(11, {stays, leaves, removed});
+    const uint64_t bytes = f.Find(leaves).entry.address.size;
+    BlobGcStorage storage(f.blobs(), {11});
+    Copies copies = f.Copy(21, {{stays}, {leaves, removed}});
+    copies.outputs[0].hot = HotMark::WithHome(1);
+    ASSERT_TRUE(f.map()->Remove(NameOf(removed)));
+    ASSERT_OK(Publish(&storage, copies));
+    ASSERT_EQ(2u, storage.num_moved());
+    ASSERT_EQ(1u, storage.num_moved_home());
+    ASSERT_EQ(bytes, storage.bytes_moved_home());
+    if (commits) {
+      storage.OnVersionAppended(*f.NewVersion({11, 21, 22}));
+    }
+    storage.Close();
+    storage.Settle();
+    ASSERT_EQ(commits ? 1u : 0u, storage.num_moved_home());
+    ASSERT_EQ(commits ? bytes : 0u, storage.bytes_moved_home());
   }
 }
 

@@ -183,10 +183,6 @@ Status BlobDemotionJob::Copy(const BlobLiveRecords& records) {
     case BlobCopyWriter::Outcome::kAdded:
       ++stats_.values_copied;
       num_kept_ += stays ? 1 : 0;
-      if (!stays) {
-        ++stats_.values_demoted;
-        stats_.bytes_demoted += value.from.size;
-      }
       break;
     case BlobCopyWriter::Outcome::kTooLarge:
     case BlobCopyWriter::Outcome::kNoRoom:

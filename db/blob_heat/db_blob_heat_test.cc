@@ -782,6 +782,30 @@ TEST_F(DBBlobHeatTest, WithoutABudgetValuesMoveBack) {
   CheckDb(options);
 }
 
+// A value that is overwritten while a job copies it does not move.
+TEST_F(DBBlobHeatTest, ValuesThatDoNotMoveBackAreNotCounted) {
+  const Options options = HeatOptions(kSmallBudget);
+  DestroyAndReopen(options);
+  PutKeys(0, 20);
+  ReadUntilHot(7, 8);
+  EXPECT_EQ(Ticker(BLOB_MAP_HOT_PROMOTED), 1);
+  {
+    HeldPoint point("BlobDemotionJob::Run:BeforeFinish");
+    ASSERT_OK(db_->SetOptions({{"blob_hot_bytes", "0"}}));
+    ASSERT_TRUE(point.WaitUntilReached());
+    PutKey(7, 1);
+    ASSERT_OK(Flush());
+    // The flush removes the old entry after Flush() has returned.
+    ASSERT_TRUE(
+        WaitUntil([this] { return Blobs()->map()->NumEntries() == 20; }));
+  }
+  WaitForJobs();
+  EXPECT_EQ(HotFiles(), 0);
+  EXPECT_EQ(Ticker(BLOB_MAP_HOT_DEMOTED), 0);
+  EXPECT_EQ(Ticker(BLOB_MAP_HOT_BYTES_DEMOTED), 0);
+  CheckGets();
+}
+
 TEST_F(DBBlobHeatTest, ASmallerBudgetHolds) {
   const Options options = HeatOptions();
   DestroyAndReopen(options);

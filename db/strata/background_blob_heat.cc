@@ -114,10 +114,11 @@ void DBStrata::BackgroundBlobGc::CountHeat() {
     RecordTick(db_->stats_, BLOB_MAP_HOT_PROMOTED, storage_->num_moved());
     RecordTick(db_->stats_, BLOB_MAP_HOT_BYTES_PROMOTED,
                storage_->bytes_moved());
-  } else {
-    RecordTick(db_->stats_, BLOB_MAP_HOT_DEMOTED, job_->stats().values_demoted);
+  } else if (plan_.job.hot.is_hot()) {
+    // A collection of garbage in hot files may demote values, too.
+    RecordTick(db_->stats_, BLOB_MAP_HOT_DEMOTED, storage_->num_moved_home());
     RecordTick(db_->stats_, BLOB_MAP_HOT_BYTES_DEMOTED,
-               job_->stats().bytes_demoted);
+               storage_->bytes_moved_home());
   }
 }
 
