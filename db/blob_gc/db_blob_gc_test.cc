@@ -1227,6 +1227,27 @@ TEST_F(DBBlobGcTest, CopiesStayOnTheirPath) {
   Destroy(options);
 }
 
+// An old Version still names a file of the map that is deleted.
+TEST_F(DBBlobGcTest, DeletedFilesDoNotCountForTheTotalSize) {
+  DestroyAndReopen(GcOptions(0));
+  Load();
+  MakeGarbage();
+  const auto property = [&](const std::string& name) {
+    uint64_t value = 0;
+    EXPECT_TRUE(db_->GetIntProperty(name, &value));
+    return value;
+  };
+  const std::set<uint64_t> before = BlobFilesOfVersion();
+  std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+  ASSERT_OK(Collect());
+  Wait();
+  ASSERT_NE(before, BlobFilesOfVersion());
+  ASSERT_EQ(BlobFilesOfVersion(), FilesOnDisk(kBlobFile));
+  EXPECT_GT(property(DB::Properties::kTotalBlobFileSize), 0u);
+  EXPECT_EQ(property(DB::Properties::kLiveBlobFileSize),
+            property(DB::Properties::kTotalBlobFileSize));
+}
+
 TEST_F(DBBlobGcTest, WaitsForFileDeletionsAndBackgroundWork) {
   const Options options = GcOptions(0);
   DestroyAndReopen(options);
