@@ -176,6 +176,36 @@ TEST_F(DBAddressMapFileTest, StubsOfAMapAreDeletedWithTheMapOff) {
   }
 }
 
+// A loss of power can keep the size of an unfinished file and lose its first
+// block. Such a file is deleted, unless blobs are written directly: then the
+// file may be one that RocksDB keeps.
+TEST_F(DBAddressMapFileTest, FilesThatLostTheirFirstBlockAreDeleted) {
+  std::string unmapped;
+  BlobLogHeader().EncodeTo(&unmapped);
+  DestroyAndReopen(MapOptions());
+  ASSERT_OK(Put("k", std::string(100, 'v')));
+  ASSERT_OK(Flush());
+  Close();
+  const std::string lost = BlobFileName(dbname_, 1001);
+  ASSERT_OK(WriteStringToFile(env_, std::string(4096, '\0'), lost));
+  const std::string other = BlobFileName(dbname_, 1002);
+  ASSERT_OK(WriteStringToFile(env_, unmapped + std::string(4096, '\0'), other));
+  Reopen(MapOptions());
+  EXPECT_TRUE(env_->FileExists(lost).IsNotFound());
+  EXPECT_OK(env_->FileExists(other));
+  EXPECT_EQ(Get("k"), std::string(100, 'v'));
+
+  Options options = CurrentOptions();
+  options.enable_blob_files = true;
+  options.enable_blob_direct_write = true;
+  options.allow_concurrent_memtable_write = false;
+  DestroyAndReopen(options);
+  Close();
+  ASSERT_OK(WriteStringToFile(env_, std::string(4096, '\0'), lost));
+  Reopen(options);
+  EXPECT_OK(env_->FileExists(lost));
+}
+
 // A Version does not keep its blob files if they are those of a map.
 TEST_F(DBAddressMapFileTest, VerifierLeavesOutFilesThatWereDropped) {
   DestroyAndReopen(MapOptions());

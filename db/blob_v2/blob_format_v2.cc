@@ -4,6 +4,7 @@
 #include "db/blob_v2/blob_format_v2.h"
 
 #include <cassert>
+#include <cstring>
 #include <memory>
 
 #include "db/dbformat.h"
@@ -57,6 +58,28 @@ Status ReadPart(const RandomAccessFileReader* file, const IOOptions& options,
                 : s;
 }
 
+// Reads the first bytes of a file, up to a header. Returns false if the file
+// cannot be read.
+// start: may refer to scratch.
+bool ReadStart(FileSystem* fs, const std::string& fname,
+               const FileOptions& file_options, const IOOptions& io_options,
+               char (&scratch)[BlobHeaderV2::kSize], Slice* start) {
+  FileOptions options = file_options;
+  options.use_direct_reads = false;  // the buffer is not aligned
+  std::unique_ptr<FSRandomAccessFile> file;
+  if (!fs->NewRandomAccessFile(fname, options, &file, nullptr).ok() ||
+      !file->Read(0, sizeof(scratch), io_options, start, scratch, nullptr)
+           .ok()) {
+    return false;
+  }
+  if (start->data() != scratch && !start->empty()) {
+    // The bytes may belong to the file object.
+    memmove(scratch, start->data(), start->size());
+    *start = Slice(scratch, start->size());
+  }
+  return true;
+}
+
 }  // namespace
 
 BlobLogHeader BlobHeaderV2::ToLogHeader() const {
@@ -108,17 +131,20 @@ bool IsBlobFileV2(const Slice& start) {
 bool StartsAsBlobFileV2(FileSystem* fs, const std::string& fname,
                         const FileOptions& file_options,
                         const IOOptions& io_options) {
-  FileOptions options = file_options;
-  options.use_direct_reads = false;  // the buffer is not aligned
-  std::unique_ptr<FSRandomAccessFile> file;
-  if (!fs->NewRandomAccessFile(fname, options, &file, nullptr).ok()) {
-    return false;
-  }
   char scratch[BlobHeaderV2::kSize];
   Slice start;
-  return file->Read(0, sizeof(scratch), io_options, &start, scratch, nullptr)
-             .ok() &&
+  return ReadStart(fs, fname, file_options, io_options, scratch, &start) &&
          IsBlobFileV2(start);
+}
+
+bool StartsAsNoBlobFile(FileSystem* fs, const std::string& fname,
+                        const FileOptions& file_options,
+                        const IOOptions& io_options) {
+  char scratch[BlobHeaderV2::kSize];
+  Slice start;
+  return ReadStart(fs, fname, file_options, io_options, scratch, &start) &&
+         (start.size() < kVersionAt ||
+          DecodeFixed32(start.data()) != kMagicNumber);
 }
 
 void BlobRecordV2::EncodeHeaderTo(const Slice& key, const Slice& value,

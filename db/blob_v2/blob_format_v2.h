@@ -81,6 +81,12 @@ bool StartsAsBlobFileV2(FileSystem* fs, const std::string& fname,
                         const FileOptions& file_options,
                         const IOOptions& io_options);
 
+// Returns true if the file can be read and does not start as a blob file of any
+// version, so that no reader accepts it.
+bool StartsAsNoBlobFile(FileSystem* fs, const std::string& fname,
+                        const FileOptions& file_options,
+                        const IOOptions& io_options);
+
 struct BlobRecordV2 {
   static constexpr size_t kHeaderSize = BlobLogRecord::kHeaderSize;
 

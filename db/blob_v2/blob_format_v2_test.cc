@@ -149,6 +149,36 @@ TEST_F(BlobFormatV2Test, VersionOfAnUnfinishedFileIsTold) {
   EXPECT_FALSE(StartsAsBlobFileV2(fs, fname, FileOptions(), IOOptions()));
 }
 
+TEST_F(BlobFormatV2Test, FileWithoutAHeaderIsTold) {
+  Env* const env = Env::Default();
+  FileSystem* const fs = env->GetFileSystem().get();
+  const std::string fname = test::PerThreadDBPath("blob_format_v2_test_file");
+  const auto starts_as_none = [&](const std::string& contents) {
+    EXPECT_OK(WriteStringToFile(env, contents, fname));
+    FileOptions options;
+    options.use_direct_reads = true;
+    return StartsAsNoBlobFile(fs, fname, options, IOOptions());
+  };
+  EXPECT_TRUE(starts_as_none(""));
+  EXPECT_TRUE(starts_as_none(std::string(4096, '\0')));
+  for (const bool is_mapped : {false, true}) {
+    std::string header;
+    if (is_mapped) {
+      BlobHeaderV2().EncodeTo(&header);
+    } else {
+      BlobLogHeader().EncodeTo(&header);
+    }
+    EXPECT_FALSE(starts_as_none(header));
+    EXPECT_FALSE(starts_as_none(header + std::string(1000, 'r')));
+    EXPECT_FALSE(starts_as_none(header.substr(0, 4)));
+    EXPECT_TRUE(starts_as_none(header.substr(0, 3)));
+    EXPECT_TRUE(starts_as_none("x" + header));
+  }
+  // A file that cannot be read may have a header.
+  EXPECT_OK(env->DeleteFile(fname));
+  EXPECT_FALSE(StartsAsNoBlobFile(fs, fname, FileOptions(), IOOptions()));
+}
+
 TEST_F(BlobFormatV2Test, RecordHeaderIsDecodedAndDamageIsDetected) {
   const std::string bytes = RecordHeader();
   ASSERT_EQ(bytes.size(), BlobLogRecord::kHeaderSize);
