@@ -49,6 +49,7 @@ Status MappedBlobWriter::Add(const WriteOptions& write_options,
   if (s.ok()) {
     assert(*value_offset + value.size() == index_.EndOffset());
     name.EncodeTo(blob_index);
+    sink_->OnRecord(value.size());
   }
   return s;
 }

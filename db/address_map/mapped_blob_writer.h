@@ -62,6 +62,10 @@ class MappedBlobSink {
   // REQUIRES: IsStoredForm().
   virtual uint32_t StoredBlobCrc() const { return 0; }
 
+  // Called when a record was written, before OnValue().
+  // value_size: bytes of the value in the form in which it is stored.
+  virtual void OnRecord(uint64_t /*value_size*/) {}
+
   // Called when the value of (user_key, seq) was written.
   // blob_index: encoded MappedBlobIndex.
   // value: the value as a reader will get it.

@@ -33,6 +33,7 @@ class BlobCopyWriter::Sink : public MappedBlobSink {
   }
   bool IsStoredForm() const override { return is_stored_form_; }
   uint32_t StoredBlobCrc() const override { return blob_crc_; }
+  void OnRecord(uint64_t value_size) override { last_value_size_ = value_size; }
   void OnFileClosed(MappedBlobFile&& file) override {
     if (stats_ != nullptr) {
       stats_->jobs().AddWritten(file.path_id, file.size);
@@ -50,6 +51,8 @@ class BlobCopyWriter::Sink : public MappedBlobSink {
     blob_crc_ = blob_crc;
   }
   std::vector<MappedBlobFile>* files() { return &files_; }
+  // Returns the size in bytes of the value that was written last.
+  uint64_t last_value_size() const { return last_value_size_; }
 
  private:
   const uint64_t hash_seed_;
@@ -58,6 +61,7 @@ class BlobCopyWriter::Sink : public MappedBlobSink {
   MappedBlobIndex next_;
   bool is_stored_form_ = false;
   uint32_t blob_crc_ = 0;
+  uint64_t last_value_size_ = 0;
   std::vector<MappedBlobFile> files_;
 };
 
@@ -89,7 +93,7 @@ BlobCopyWriter::~BlobCopyWriter() = default;
 
 std::shared_ptr<Decompressor> BlobCopyWriter::DecompressorFor(
     CompressionType compression) const {
-  if (compression == kNoCompression || compression == compression_) {
+  if (compression == kNoCompression || IsStoredForm(compression)) {
     return nullptr;
   }
   return GetBuiltinV2CompressionManager()->GetDecompressorOptimizeFor(
@@ -103,15 +107,16 @@ Status BlobCopyWriter::Add(const Value& value, Outcome* outcome) {
     *outcome = Outcome::kDamaged;
     return s;
   }
-  last_size_ = value.key.size() + bytes.size();
+  last_size_ = value.key.size() + MaxStoredSize(value, bytes.size());
   if (last_size_ > value.max_size) {
     *outcome = Outcome::kNoRoom;
     return s;
   }
   sink_->SetNext(
       value.is_direct, value.name.birth,
-      value.decompressor == nullptr && value.compression == compression_,
+      value.decompressor == nullptr && IsStoredForm(value.compression),
       value.blob_crc);
+  const uint64_t size = value.key.size() + bytes.size();
   TEST_SYNC_POINT_CALLBACK("BlobCopyWriter::Add:Converted", &bytes);
   index_.clear();
   if (IsBetweenFiles()) {
@@ -128,7 +133,8 @@ Status BlobCopyWriter::Add(const Value& value, Outcome* outcome) {
     return s;
   }
   *outcome = Outcome::kAdded;
-  bytes_copied_ += last_size_;
+  bytes_copied_ += size;
+  bytes_stored_ += value.key.size() + sink_->last_value_size();
   sources_.push_back(value.from);
   if (key_ranges_.size() < paths_.size()) {
     key_ranges_.emplace_back().smallest = value.key.ToString();
@@ -138,6 +144,23 @@ Status BlobCopyWriter::Add(const Value& value, Outcome* outcome) {
     key_sizes_.push_back(static_cast<uint32_t>(value.key.size()));
   }
   return s;
+}
+
+uint64_t BlobCopyWriter::MaxStoredSize(const Value& value,
+                                       uint64_t size) const {
+  if (compression_ == kNoCompression || IsStoredForm(value.compression)) {
+    return size;
+  }
+  // The builder stores the compressed form even if it is larger.
+  switch (compression_) {
+    case kLZ4Compression:
+    case kLZ4HCCompression:
+    case kZSTD:
+      return size + size / 240 + 128;
+    default:
+      // The bound of LegacyForceBuiltinCompression().
+      return size + size * 3 / 16 + 604;
+  }
 }
 
 Status BlobCopyWriter::Convert(const Value& value, Slice* bytes) {

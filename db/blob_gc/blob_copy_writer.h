@@ -61,8 +61,8 @@ class BlobCopyWriter {
     // Decompresses the value; nullptr if it is stored as the column family
     // stores values.
     Decompressor* decompressor = nullptr;
-    // Limit, in bytes, of the key and the value in the form in which the value
-    // is passed to the builder, which may compress it.
+    // Limit, in bytes, of the key and the value as they are stored. If the
+    // value is compressed for that, the largest possible size counts.
     uint64_t max_size = UINT64_MAX;
   };
 
@@ -74,8 +74,12 @@ class BlobCopyWriter {
   BlobCopyWriter(const BlobCopyWriter&) = delete;
   BlobCopyWriter& operator=(const BlobCopyWriter&) = delete;
 
-  // Returns the decompressor for the values of a file, or nullptr if they can
-  // be copied unchanged.
+  // Returns true if values with this compression are copied unchanged.
+  bool IsStoredForm(CompressionType compression) const {
+    return compression == compression_;
+  }
+  // Returns the decompressor for the values of a file, or nullptr if they are
+  // not compressed or can be copied unchanged.
   std::shared_ptr<Decompressor> DecompressorFor(
       CompressionType compression) const;
 
@@ -93,8 +97,14 @@ class BlobCopyWriter {
   Status Add(const Value& value, Outcome* outcome);
   // Returns the size in bytes that Value::max_size was compared with last.
   uint64_t last_size() const { return last_size_; }
-  // Returns the summed size in bytes of the keys and values that were added.
+  // Returns the summed size in bytes of the keys and values that were added,
+  // the values in the form in which they were passed to the builder.
   uint64_t bytes_copied() const { return bytes_copied_; }
+  // Returns the summed size in bytes of the same keys and values in the files:
+  // compressed, which may be more.
+  uint64_t bytes_stored() const { return bytes_stored_; }
+  // Returns the number of files, including the one that is being written.
+  uint64_t num_files() const { return paths_.size(); }
   // Returns true if all files that were begun are complete.
   bool IsBetweenFiles() const { return paths_.size() == additions_.size(); }
   // Returns the size in bytes of the keys and values in the file that is being
@@ -122,6 +132,9 @@ class BlobCopyWriter {
  private:
   class Sink;
 
+  // Returns the largest size in bytes that a value may have in the file.
+  // size: bytes of the value in the form that is passed to the builder.
+  uint64_t MaxStoredSize(const Value& value, uint64_t size) const;
   // Sets *bytes to the value in the form that is passed to the builder.
   Status Convert(const Value& value, Slice* bytes);
 
@@ -136,6 +149,7 @@ class BlobCopyWriter {
   std::unique_ptr<BlobFileBuilder> builder_;
   uint64_t last_size_ = 0;
   uint64_t bytes_copied_ = 0;
+  uint64_t bytes_stored_ = 0;
   uint64_t bytes_before_file_ = 0;  // bytes_copied_ when the file was begun
   std::vector<MapAddress> sources_;
   std::vector<uint32_t> key_sizes_;

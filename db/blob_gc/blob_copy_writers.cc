@@ -33,6 +33,14 @@ uint64_t BlobCopyWriters::BytesCopied() const {
   return bytes;
 }
 
+uint64_t BlobCopyWriters::BytesStored() const {
+  uint64_t bytes = 0;
+  for (const auto& writer : writers_) {
+    bytes += writer.second->bytes_stored();
+  }
+  return bytes;
+}
+
 Status BlobCopyWriters::Finish(Status s) {
   for (const auto& writer : writers_) {
     if (s.ok()) {

@@ -39,8 +39,9 @@ class BlobCopyWriters {
   // path_id: the path of the files. hot: their mark.
   BlobCopyWriter* Of(uint32_t path_id, HotMark hot = HotMark());
 
-  // Returns the summed size in bytes of the keys and values that were added.
+  // Return the sums of bytes_copied() and bytes_stored() of the writers.
   uint64_t BytesCopied() const;
+  uint64_t BytesStored() const;
   // Completes all files if s is OK, and deletes them if it is not, or if one
   // cannot be completed. Returns the first error.
   // REQUIRES: called once.

@@ -235,7 +235,7 @@ Status BlobGcJob::OpenNext(Input* input) {
       PathReadStats::Slot(PathReadStats::FileKind::kBlob, path_id_));
   input->compression = layout.header.compression;
   input->decompressor = writer_->DecompressorFor(input->compression);
-  if (input->decompressor != nullptr) {
+  if (!writer_->IsStoredForm(input->compression)) {
     hot_room_.fetch_add(layout.index_offset, std::memory_order_relaxed);
   }
   input->records = std::make_unique<BlobLiveRecords>(
@@ -262,8 +262,10 @@ Status BlobGcJob::StartInputs(std::vector<Input*>* started) {
 }
 
 uint64_t BlobGcJob::HotRoomLeft() const {
-  const uint64_t used = hot_used_ + BlobCopyWriter::kMaxBytesPerRecord +
-                        BlobCopyWriter::kMaxBytesPerFile;
+  // The next value may be the first one of a file.
+  const uint64_t used =
+      hot_used_ + BlobCopyWriter::kMaxBytesPerRecord +
+      (writer_->num_files() + 1) * BlobCopyWriter::kMaxBytesPerFile;
   const uint64_t room = hot_room_.load(std::memory_order_relaxed);
   return room - std::min(room, used);
 }
@@ -280,7 +282,8 @@ Status BlobGcJob::Copy(Input* input) {
   value.compression = input->compression;
   value.decompressor = input->decompressor.get();
   const bool is_limited =
-      context_.hot.is_hot() && value.decompressor != nullptr;
+      context_.hot.is_hot() && !writer_->IsStoredForm(value.compression);
+  const uint64_t stored_before = writer_->bytes_stored();
   if (is_limited) {
     value.max_size = HotRoomLeft();
   }
@@ -293,8 +296,8 @@ Status BlobGcJob::Copy(Input* input) {
                 context_.hot.home(), context_.cfd->ioptions().cf_paths.size())))
             ->Add(value, &outcome);
   } else if (is_limited && outcome == BlobCopyWriter::Outcome::kAdded) {
-    hot_used_ += writer_->last_size() + BlobCopyWriter::kMaxBytesPerRecord +
-                 BlobCopyWriter::kMaxBytesPerFile;
+    hot_used_ += writer_->bytes_stored() - stored_before +
+                 BlobCopyWriter::kMaxBytesPerRecord;
   }
   switch (outcome) {
     case BlobCopyWriter::Outcome::kAdded:

@@ -1071,6 +1071,49 @@ TEST_F(BlobGcJobTest, CopiesHaveTheCurrentCompression) {
   }
 }
 
+// A value that is compressed for the first time may become larger, and the job
+// must not write more hot bytes than its inputs had. Compressible ones stay.
+TEST_F(BlobGcJobTest, HotValuesThatGrowWhenCompressedGoHome) {
+  if (!LZ4_Supported()) {
+    ROCKSDB_GTEST_SKIP("needs LZ4");
+    return;
+  }
+  constexpr int kValues = 20;
+  for (const bool is_random : {true, false}) {
+    SCOPED_TRACE(is_random);
+    Open(MapOptions());
+    for (int i = 0; i < kValues; ++i) {
+      PutValue(i, is_random ? rnd_.RandomString(65536)
+                            : std::string(300, 'c') + rnd_.RandomString(20));
+    }
+    FlushAndWait();
+    Pin(FilesOnDisk(kBlobFile));
+    uint64_t old_size = 0;
+    for (const uint64_t number : FilesOnDisk(kBlobFile)) {
+      BlobFile file;
+      ReadBlobFile(number, &file);
+      old_size += file.size;
+    }
+    BlobGcJob::Context context = NewContext();
+    context.hot = HotMark::WithHome(0);
+    context.mutable_cf_options.blob_compression_type = kLZ4Compression;
+    const Result result = RunJob(context);
+    ASSERT_OK(result.status);
+    ASSERT_EQ(result.stats.values_copied, uint64_t{kValues});
+    ASSERT_EQ(result.outputs.size(), result.additions.size());
+    uint64_t hot_size = 0;
+    for (size_t i = 0; i < result.outputs.size(); ++i) {
+      hot_size +=
+          result.additions[i].hot().is_hot() ? result.outputs[i].size : 0;
+    }
+    EXPECT_GT(hot_size, 0u);
+    EXPECT_LE(hot_size, old_size);
+    // All values together grow by less than one of them.
+    EXPECT_EQ(result.stats.values_demoted, is_random ? 1u : 0u);
+    Unpin();
+  }
+}
+
 // The input files of one job may have different compression types.
 TEST_F(BlobGcJobTest, MergesFilesOfSeveralCompressions) {
   const std::vector<CompressionType> types = CompressionTypes();

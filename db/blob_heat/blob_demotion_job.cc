@@ -146,12 +146,14 @@ Status BlobDemotionJob::CopyAll() {
 }
 
 uint64_t BlobDemotionJob::RoomLeft(const BlobCopyWriter& hot) const {
-  if (decompressor_ == nullptr) {
+  if (hot.IsStoredForm(layout_.header.compression)) {
     return UINT64_MAX;
   }
-  const uint64_t used = hot.bytes_copied() +
-                        (num_kept_ + 1) * (BlobCopyWriter::kMaxBytesPerRecord +
-                                           BlobCopyWriter::kMaxBytesPerFile);
+  // The next value may be the first one of a file.
+  const uint64_t used =
+      hot.bytes_stored() +
+      (num_kept_ + 1) * BlobCopyWriter::kMaxBytesPerRecord +
+      (hot.num_files() + 1) * BlobCopyWriter::kMaxBytesPerFile;
   return context_.file_size - std::min(context_.file_size, used);
 }
 

@@ -133,7 +133,7 @@ uint64_t BlobPromotionJob::RoomLeft() const {
           context_.room / std::max(context_.mutable_cf_options.blob_file_size,
                                    uint64_t{1}));
   const uint64_t used =
-      writers_.BytesCopied() +
+      writers_.BytesStored() +
       (stats_.values_copied + 1) * BlobCopyWriter::kMaxBytesPerRecord +
       num_files * BlobCopyWriter::kMaxBytesPerFile;
   return context_.room - std::min(context_.room, used);
@@ -214,8 +214,8 @@ Status BlobPromotionJob::Copy(const Entry& entry) {
   value.blob_crc = record.header.blob_crc;
   value.compression = entry.file->compression;
   value.decompressor = entry.file->decompressor.get();
-  // The stored size does not say how large the value is in the new file, which
-  // may be compressed in another way.
+  // The old size does not say how large the value is in the new file, which may
+  // be compressed in another way.
   const uint64_t max_value = heat_->max_value();
   value.max_size = std::min(RoomLeft(), max_value);
   BlobCopyWriter* const writer =
