@@ -206,6 +206,38 @@ TEST_F(DBAddressMapFileTest, FilesThatLostTheirFirstBlockAreDeleted) {
   EXPECT_OK(env_->FileExists(lost));
 }
 
+// A record is shorter than 4 GiB, key included. A flush that tried to write a
+// longer one would fail, and so would the flush of each later open.
+TEST_F(DBAddressMapFileTest, ValueOfALargeKeyStaysInTheSstFile) {
+  constexpr uint64_t kMaxSize = 5000;
+  EnableCallBack("IsSeparable:MaxSize", [](void* max_size) {
+    ASSERT_EQ(*static_cast<uint64_t*>(max_size), kMaxSeparableSize);
+    *static_cast<uint64_t*>(max_size) = kMaxSize;
+  });
+  DestroyAndReopen(MapOptions());
+  const Contents model = {
+      {std::string(1000, 'a'), std::string(kMaxSize - 1000, 'v')},
+      {std::string(1000, 'b'), std::string(kMaxSize - 999, 'v')},
+      {std::string(kMaxSize - 1000, 'c'), std::string(1000, 'v')},
+      {std::string(kMaxSize - 999, 'd'), std::string(1000, 'v')}};
+  for (const auto& [key, value] : model) {
+    ASSERT_OK(Put(key, value));
+  }
+  ASSERT_OK(Flush());
+  EXPECT_EQ(Blobs()->map()->NumEntries(), 2);
+  for (const bool reopen : {false, true}) {
+    if (reopen) {
+      Reopen(MapOptions());
+    }
+    for (const auto& [key, value] : model) {
+      EXPECT_EQ(Get(key), value);
+    }
+    std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+    ASSERT_NO_FATAL_FAILURE(CheckIterator(iter.get(), model));
+  }
+  DisableCallBacks();
+}
+
 // A Version does not keep its blob files if they are those of a map.
 TEST_F(DBAddressMapFileTest, VerifierLeavesOutFilesThatWereDropped) {
   DestroyAndReopen(MapOptions());

@@ -9,6 +9,7 @@
 
 #include "db/dbformat.h"
 #include "file/random_access_file_reader.h"
+#include "test_util/sync_point.h"
 #include "util/coding.h"
 #include "util/crc32c.h"
 
@@ -81,6 +82,13 @@ bool ReadStart(FileSystem* fs, const std::string& fname,
 }
 
 }  // namespace
+
+bool IsSeparable(const Slice& user_key, const Slice& value) {
+  uint64_t max_size = kMaxSeparableSize;
+  TEST_SYNC_POINT_CALLBACK("IsSeparable:MaxSize", &max_size);
+  // Keys count, too: merges can make records of large keys that RocksDB stores.
+  return user_key.size() + value.size() <= max_size;
+}
 
 BlobLogHeader BlobHeaderV2::ToLogHeader() const {
   constexpr bool has_ttl = false;

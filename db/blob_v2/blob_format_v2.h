@@ -43,10 +43,14 @@ constexpr uint32_t kBlobFileVersion2 = 2;
 constexpr uint64_t kMaxBlobRecordOffset = std::numeric_limits<uint32_t>::max();
 constexpr uint64_t kMaxBlobRecordSize = std::numeric_limits<uint32_t>::max();
 
-// In bytes. Larger values stay in the SST file. The distance to 4 GiB leaves
-// room for the key and for data that grow when they are compressed.
-constexpr uint64_t kMaxSeparableValueSize =
+// In bytes, of a key and its value together. The distance to 4 GiB leaves room
+// for the header of the record and for data that grow when they are compressed.
+constexpr uint64_t kMaxSeparableSize =
     (uint64_t{1} << 32) - (uint64_t{64} << 20);
+
+// Returns false if the record of a value that is not compressed yet may become
+// too large. The value then stays in the SST file.
+bool IsSeparable(const Slice& user_key, const Slice& value);
 
 struct BlobHeaderV2 {
   static constexpr size_t kSize = BlobLogHeader::kSize;
