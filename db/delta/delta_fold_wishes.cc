@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "db/delta/delta_job_state.h"
@@ -39,6 +40,12 @@ auto KeysIn(Container& keys, const KeyRange& range, const Comparator* ucmp) {
   return std::make_pair(first, last);
 }
 
+size_t SumOfSizes(Keys::const_iterator begin, Keys::const_iterator end) {
+  return std::accumulate(
+      begin, end, size_t{0},
+      [](size_t sum, const std::string& key) { return sum + key.size(); });
+}
+
 }  // namespace
 
 void DeltaFoldWishes::Add(const Slice& user_key, const Comparator* ucmp) {
@@ -47,6 +54,7 @@ void DeltaFoldWishes::Add(const Slice& user_key, const Comparator* ucmp) {
                       : LowerBound(keys_.begin(), keys_.end(), user_key, ucmp);
   if (at == keys_.end() || !ucmp->Equal(*at, user_key)) {
     keys_.insert(at, user_key.ToString());
+    key_bytes_ += user_key.size();
     Shrink(ucmp);
   }
 }
@@ -65,19 +73,22 @@ void DeltaFoldWishes::AddAllOf(const DeltaFoldWishes& other,
   std::set_union(keys_.begin(), keys_.end(), other.keys_.begin(),
                  other.keys_.end(), std::back_inserter(all), is_less);
   keys_ = std::move(all);
+  key_bytes_ = SumOfSizes(keys_.begin(), keys_.end());
   Shrink(ucmp);
 }
 
 void DeltaFoldWishes::Shrink(const Comparator* ucmp) {
   // The last key is kept, as a range excludes its end. Earlier ranges are
   // united with the new one, as their number would grow otherwise.
-  if (keys_.size() <= kMaxKeys) {
+  if (keys_.size() < 2 ||
+      (keys_.size() <= kMaxKeys && key_bytes_ <= kMaxKeyBytes)) {
     return;
   }
   KeyRange range;
   range.begin = std::move(keys_.front());
   range.end = keys_.back();
   keys_.erase(keys_.begin(), std::prev(keys_.end()));
+  key_bytes_ = keys_.back().size();
   for (const KeyRange& other : ranges_) {
     // An empty begin is no key: it may be the largest one in the comparator's
     // order.
@@ -123,6 +134,7 @@ bool DeltaFoldWishes::Overlaps(const KeyRange& range,
 
 void DeltaFoldWishes::Remove(const KeyRange& range, const Comparator* ucmp) {
   const auto [first, last] = KeysIn(keys_, range, ucmp);
+  key_bytes_ -= SumOfSizes(first, last);
   keys_.erase(first, last);
   std::vector<KeyRange> rest;
   for (KeyRange& other : ranges_) {

@@ -22,8 +22,8 @@ namespace ROCKSDB_NAMESPACE {
 // and may decide only about a value that includes all its operands
 // (DeltaHoldingFilter).
 //
-// Up to kMaxKeys keys are stored individually. Beyond that they are replaced by
-// the range that includes them.
+// Up to kMaxKeys keys of up to kMaxKeyBytes are stored individually, or one key
+// of any size. Beyond that they are replaced by the range that includes them.
 //
 // Not thread-safe.
 //
@@ -33,6 +33,7 @@ class DeltaFoldWishes {
   using KeyRange = DeltaEdit::KeyRange;
 
   static constexpr size_t kMaxKeys = 4096;
+  static constexpr size_t kMaxKeyBytes = size_t{4} << 20;
 
   bool empty() const { return keys_.empty() && ranges_.empty(); }
 
@@ -52,6 +53,7 @@ class DeltaFoldWishes {
 
   // Sorted and unique.
   std::vector<std::string> keys_;
+  size_t key_bytes_ = 0;  // summed size of keys_
   // In any order; may overlap.
   std::vector<KeyRange> ranges_;
 };

@@ -91,6 +91,51 @@ TEST_F(DeltaFoldWishesTest, ManyKeysBecomeARange) {
   EXPECT_TRUE(wishes_.empty());
 }
 
+// The size of the keys counts, too, so that few long keys become a range.
+TEST_F(DeltaFoldWishesTest, LongKeysBecomeARange) {
+  const auto long_key = [](size_t i) {
+    return KeyOf(i) + std::string(DeltaFoldWishes::kMaxKeyBytes / 4, 'k');
+  };
+  for (size_t i = 0; i < 3; ++i) {
+    wishes_.Add(long_key(i), ucmp_);
+  }
+  EXPECT_FALSE(Has(KeyOf(1)));
+  Remove({KeyOf(1), KeyOf(2)});
+  wishes_.Add(long_key(3), ucmp_);
+  EXPECT_FALSE(Has(KeyOf(1)) || Has(long_key(1)));
+  wishes_.Add(long_key(4), ucmp_);
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_TRUE(Has(long_key(i))) << i;
+  }
+  EXPECT_TRUE(Has(KeyOf(1)));
+  EXPECT_FALSE(Has(KeyOf(0)) || Has(KeyOf(5)));
+  // The keys that are stored individually are counted from there on.
+  wishes_.Add(long_key(6), ucmp_);
+  EXPECT_FALSE(Has(KeyOf(6)));
+
+  DeltaFoldWishes united;
+  DeltaFoldWishes other;
+  for (size_t i = 0; i < 2; ++i) {
+    united.Add(long_key(i), ucmp_);
+    other.Add(long_key(i + 2), ucmp_);
+  }
+  united.AddAllOf(other, ucmp_);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_TRUE(united.Contains(long_key(i), ucmp_)) << i;
+  }
+  EXPECT_TRUE(united.Contains(KeyOf(2), ucmp_));
+
+  DeltaFoldWishes huge;
+  const std::string key(DeltaFoldWishes::kMaxKeyBytes + 1, 'h');
+  huge.Add(key, ucmp_);
+  EXPECT_TRUE(huge.Contains(key, ucmp_));
+  EXPECT_FALSE(huge.Contains("h", ucmp_) || huge.Contains("hi", ucmp_));
+  huge.Add("i", ucmp_);
+  EXPECT_TRUE(huge.Contains(key, ucmp_) && huge.Contains("i", ucmp_));
+  EXPECT_TRUE(huge.Contains("hi", ucmp_));
+  EXPECT_FALSE(huge.Contains("h", ucmp_));
+}
+
 // The empty key is the last one in reverse order, but a range without a begin
 // stays one when others are united with it.
 TEST_F(DeltaFoldWishesTest, UnitedRangeStaysWithoutABegin) {
