@@ -81,7 +81,7 @@ Status BlobRangeSortJob::Run() {
                      /*all_versions=*/true, /*readahead_size=*/0);
   Visitor visitor(this);
   Status s =
-      scan.RunRange(context_.begin.empty() ? nullptr : &context_.begin,
+      scan.RunRange(context_.has_begin ? &context_.begin : nullptr,
                     context_.has_end ? &context_.end : nullptr, &visitor);
   has_unreadable_keys_ = !s.ok() && copy_status_.ok() && !reached_limit_;
   if (reached_limit_) {

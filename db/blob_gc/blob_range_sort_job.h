@@ -67,9 +67,10 @@ class BlobRangeSortJob : public BlobCopyJob {
 
   struct Context : public BlobCopyContext {
     // The user keys where the range begins and ends; the latter is not part of
-    // it. An empty begin is before all keys, and without has_end the range goes
-    // on to the last key.
+    // it. Without has_begin the range begins with the first key, and without
+    // has_end it goes on to the last one. An empty key may be either.
     std::string begin;
+    bool has_begin = false;
     std::string end;
     bool has_end = false;
     // The files that are read for the keys. Referenced during the job.

@@ -21,6 +21,7 @@
 #include "file/filename.h"
 #include "port/stack_trace.h"
 #include "rocksdb/cache.h"
+#include "rocksdb/comparator.h"
 #include "test_util/strata/address_map_db_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/testharness.h"
@@ -169,6 +170,7 @@ TEST_F(BlobRangeSortJobTest, CopiesTheRangeInKeyOrder) {
   ExpectCopied(Run(), Range(0, 1000));
   BlobRangeSortJob::Context context = NewContext();
   context.begin = Key(100);
+  context.has_begin = true;
   ExpectCopied(Run(context), Range(100, 1000));
   context.has_end = true;
   context.end = Key(700);
@@ -181,12 +183,33 @@ TEST_F(BlobRangeSortJobTest, CopiesTheRangeInKeyOrder) {
   EXPECT_EQ(result.key_ranges.back().largest, Key(699));
   EXPECT_GE(result.stats.bytes_read, 600U * kValueSize);
   EXPECT_LE(result.stats.bytes_read, 600U * (kValueSize + 100));
-  context.begin.clear();
+  context.has_begin = false;
   ExpectCopied(Run(context), Range(0, 700));
   // A range without keys.
   context.begin = Key(5000);
+  context.has_begin = true;
   context.end = Key(6000);
   ExpectCopied(Run(context), {});
+}
+
+// The empty key is the last one in reverse order. A range that begins with it
+// does not begin with the first key.
+TEST_F(BlobRangeSortJobTest, RangeOfTheEmptyKey) {
+  Options options = SortOptions();
+  options.comparator = ReverseBytewiseComparator();
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("", rnd_.RandomString(kValueSize)));
+  for (int rest = 0; rest < 5; ++rest) {
+    FlushKeys(0, 1000, Each(5, rest));
+  }
+  BlobRangeSortJob::Context context = NewContext();
+  const Result all = Run(context);
+  ASSERT_OK(all.status);
+  EXPECT_GE(all.sources.size(), 1000U);
+  context.has_begin = true;
+  const Result last = Run(context);
+  ASSERT_OK(last.status);
+  EXPECT_LE(last.sources.size(), 1U);
 }
 
 TEST_F(BlobRangeSortJobTest, ChunksAndLimits) {

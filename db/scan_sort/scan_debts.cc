@@ -172,7 +172,8 @@ bool ScanDebts::Pick(uint64_t max_bytes, Range* range) {
   for (size_t i = first; i <= last; ++i) {
     range->debt += debts[i];
   }
-  if (first > 0) {
+  range->has_begin = first > 0;
+  if (range->has_begin) {
     range->begin = table->bounds_[first - 1];
   }
   range->has_end = last < table->bounds_.size();

@@ -74,8 +74,10 @@ class ScanDebts {
 
   // Consecutive ranges to sort.
   struct Range {
-    std::string begin;  // user key; empty for the first range
-    std::string end;    // user key that is not part of it
+    // User keys; the end is not part of the range. An empty key may be either.
+    std::string begin;
+    bool has_begin = false;  // false for the first range
+    std::string end;
     bool has_end = false;
     uint64_t bytes = 0;  // estimate of the size of the values
     uint64_t debt = 0;

@@ -107,6 +107,32 @@ TEST_F(ScanDebtsTest, RangesAreMissingAtFirst) {
   EXPECT_FALSE(debts_.NeedsRanges(2 * kRange));
 }
 
+// In reverse order the empty key is the last one, so it may be a bound.
+TEST_F(ScanDebtsTest, RangesMayBeginWithTheEmptyKey) {
+  ScanDebts debts(ReverseBytewiseComparator());
+  debts.SetBudget(1);
+  debts.SetRanges({"m", ""}, 3 * kRange);
+  const auto pick = [&](const std::string& key) {
+    ScanDebts::Reader reader;
+    debts.Charge(&reader, key, kPaid);
+    ASSERT_TRUE(debts.Pick(kRange, &range_)) << key;
+    debts.Settle(range_, ScanDebts::Outcome::kSorted, /*bytes=*/0);
+  };
+  ASSERT_NO_FATAL_FAILURE(pick("x"));
+  EXPECT_FALSE(range_.has_begin);
+  EXPECT_TRUE(range_.has_end);
+  EXPECT_EQ(range_.end, "m");
+  ASSERT_NO_FATAL_FAILURE(pick("c"));
+  EXPECT_TRUE(range_.has_begin);
+  EXPECT_EQ(range_.begin, "m");
+  EXPECT_TRUE(range_.has_end);
+  EXPECT_EQ(range_.end, "");
+  ASSERT_NO_FATAL_FAILURE(pick(""));
+  EXPECT_TRUE(range_.has_begin);
+  EXPECT_EQ(range_.begin, "");
+  EXPECT_FALSE(range_.has_end);
+}
+
 TEST_F(ScanDebtsTest, ChargesAskAgainIfThereWasNoJob) {
   SetRanges({"d"});
   Charge("c", kPaid);

@@ -87,6 +87,7 @@ bool DBStrata::BackgroundBlobGc::MakeSortJob(int job_id) {
       std::min<uint64_t>(context.max_chunk, context.max_copied));
   plan_.job.size = plan_.job.live_size = range_.bytes;
   context.begin = range_.begin;
+  context.has_begin = range_.has_begin;
   context.end = range_.end;
   context.has_end = range_.has_end;
   job_ = std::make_unique<BlobRangeSortJob>(context);
