@@ -400,6 +400,14 @@ size_t DeltaBucketTable::ApproximateMemoryUsage() const {
   return usage;
 }
 
+size_t DeltaBucketTable::BoundBytes() const {
+  size_t bytes = 0;
+  for (const Entry& entry : chunks_) {
+    bytes += entry.chunk->keys.size();
+  }
+  return bytes;
+}
+
 Status DeltaBucketTable::Check(const Comparator* ucmp) const {
   size_t count = 0;
   for (const Entry& entry : chunks_) {

@@ -155,6 +155,8 @@ class DeltaBucketTable {
   void Freeze() const;
 
   size_t ApproximateMemoryUsage() const;
+  // Returns the summed size of the lower bounds in bytes.
+  size_t BoundBytes() const;
   // Returns Corruption if an invariant does not hold.
   Status Check(const Comparator* ucmp) const;
 

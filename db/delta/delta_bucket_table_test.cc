@@ -253,6 +253,11 @@ TEST_F(DeltaBucketTableTest, ChangeOfManyBucketsSharesMostChunks) {
   ASSERT_LE(chunks, kCount / DeltaBucketTable::kMinChunk);
   // Each bound has 13 bytes.
   ASSERT_LT(table.ApproximateMemoryUsage(), kCount * 100);
+  size_t bound_bytes = 0;
+  for (const DeltaBucket& bucket : buckets) {
+    bound_bytes += bucket.lower_bound.size();
+  }
+  ASSERT_EQ(table.BoundBytes(), bound_bytes);
 
   for (int i = 0; i < 2000; ++i) {
     DeltaBucketTable changed = table;

@@ -327,7 +327,8 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
           },
           earliest_snapshot);
     }
-    const uint64_t limit = job_.max_bucket_size_ * (job_.room_ + 1);
+    const uint64_t room = HasRoomForBound(queue_.LastKey()) ? job_.room_ : 0;
+    const uint64_t limit = job_.max_bucket_size_ * (room + 1);
     if (kept_of_unit_ + queue_.BytesLeft() > limit) {
       const uint64_t max_left = limit / 4 * 3;
       queue_.ChooseLargest(
@@ -443,7 +444,8 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
     GoToUnitOf(user_key);
     Status s;
     // An empty key cannot be a bound.
-    const bool can_cut = job_.room_ > 0 && !user_key.empty();
+    const bool can_cut =
+        job_.room_ > 0 && !user_key.empty() && HasRoomForBound(user_key);
     const bool unit_is_empty = !pieces_.back().has_operands;
     if (operands_.builder != nullptr &&
         operands_.builder->FileSize() >= job_.context_.max_file_size) {
@@ -451,6 +453,7 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
         s = FinishFiles(pieces_.front().begin);
       } else if (can_cut && !job_.joins_) {
         --job_.room_;
+        job_.bound_bytes_ += user_key.size();
         FinishUnit();
         s = FinishFiles(user_key.ToString());
         StartUnit(user_key.ToString());
@@ -461,6 +464,7 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
             std::max<uint64_t>(job_.max_bucket_size_ / kPiecesPerBucket, 1)) {
       pieces_.emplace_back();
       pieces_.back().begin = user_key.ToString();
+      piece_bound_bytes_ += user_key.size();
     }
     key_.assign(user_key.data(), user_key.size());
     has_key_ = true;
@@ -473,6 +477,7 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
     pieces_.clear();
     pieces_.emplace_back();
     pieces_.back().begin = begin;
+    piece_bound_bytes_ = 0;
     kept_of_unit_ = 0;
   }
 
@@ -483,6 +488,13 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
       FinishUnit();
       StartUnit(units_[next_unit_++]);
     }
+  }
+
+  // Returns true if the key may be the lower bound of one more bucket, and all
+  // pieces of the unit may become buckets.
+  bool HasRoomForBound(const Slice& user_key) const {
+    return job_.bound_bytes_ + piece_bound_bytes_ + user_key.size() <=
+           job_.context_.max_bound_bytes;
   }
 
   // Returns the number of parts into which a unit of that size is cut.
@@ -519,6 +531,9 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
       rest -= bytes;
       if (rest < even / 2 && bytes + rest <= job_.max_bucket_size_) {
         last = pieces_.size();
+      }
+      if (first > 0) {
+        job_.bound_bytes_ += pieces_[first].begin.size();
       }
       AddBucket(first, last);
       if (first > 0) {
@@ -653,6 +668,8 @@ class DeltaGcJob::Writer final : public DeltaMergePass::Sink {
   std::string key_;
   bool has_key_ = false;
   std::vector<Piece> pieces_;  // of the current unit
+  // Size in bytes of the keys at which pieces begin, without the first one.
+  uint64_t piece_bound_bytes_ = 0;
   std::vector<DeltaBucket> buckets_;
   size_t num_finished_ = 0;  // buckets whose files are finished
 
@@ -720,6 +737,7 @@ Status DeltaGcJob::RunPlan(const Plan& plan) {
 Status DeltaGcJob::FindBuckets(const Plan& plan) {
   const DeltaBucketTable& table = context_.version->Buckets();
   room_ = plan.max_new_buckets;
+  bound_bytes_ = table.BoundBytes();
   floor_ = plan.floor;
   end_ = plan.end;
   is_first_partition_ = table.empty();

@@ -111,6 +111,10 @@ class DeltaGcJob {
     // Bytes. A file ends with the first bucket that makes it at least this
     // large.
     uint64_t max_file_size = uint64_t{64} << 20;
+    // Bytes. Nothing is cut if the lower bounds of all buckets of the Version
+    // and of those of the job would be longer: they are in memory, and those of
+    // the job in one record of the MANIFEST, which must be below 4 GiB.
+    uint64_t max_bound_bytes = uint64_t{256} << 20;
     // Used if Plan::fold is true.
     DeltaFolder* folder = nullptr;
     // Limit, in bytes, of the memory for entries that wait for the folder. (A
@@ -214,6 +218,8 @@ class DeltaGcJob {
   std::optional<std::string> end_;
   // How many more buckets may be added.
   uint64_t room_ = 0;
+  // Size of the lower bounds of all buckets, in bytes.
+  uint64_t bound_bytes_ = 0;
   // The old buckets are put together. The new one is not cut where a file
   // becomes large: the same buckets would be put together again.
   bool joins_ = false;

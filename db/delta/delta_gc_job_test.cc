@@ -186,6 +186,7 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
     context.version = version_;
     context.bucket_size = bucket_size_;
     context.max_file_size = max_file_size_;
+    context.max_bound_bytes = max_bound_bytes_;
     context.folder = folder_;
     context.max_queued = max_queued_;
     context.checks.entries = true;
@@ -467,6 +468,7 @@ class DeltaGcJobTest : public delta_test::DeltaStoreTestBase {
   std::function<Status()> check_;
   uint64_t bucket_size_ = 0;
   uint64_t max_file_size_ = uint64_t{1} << 20;
+  uint64_t max_bound_bytes_ = UINT64_MAX;
   DeltaFolder* folder_ = nullptr;
   uint64_t max_queued_ = uint64_t{1} << 20;
   size_t num_flushed_ = 0;
@@ -752,6 +754,41 @@ TEST_F(DeltaGcJobTest, BucketsMayHaveHugeKeys) {
   ASSERT_NO_FATAL_FAILURE(MustRun(WholePlan()));
   CheckAll();
   ASSERT_GT(Buckets().size(), 6u);
+}
+
+// The lower bounds of the buckets of a job are in one record of the MANIFEST.
+TEST_F(DeltaGcJobTest, BoundsHaveALimit) {
+  const auto bound_bytes = [this] {
+    uint64_t bytes = 0;
+    for (const DeltaBucket& bucket : Buckets()) {
+      bytes += bucket.lower_bound.size();
+    }
+    return bytes;
+  };
+  max_bound_bytes_ = 100;
+  FlushAndMerge(Operands(0, 1000));
+  ASSERT_NO_FATAL_FAILURE(MustRun(WholePlan()));
+  CheckAll();
+  EXPECT_LE(bound_bytes(), max_bound_bytes_);
+  const size_t num_first = Buckets().size();
+  EXPECT_GT(num_first, 1u);
+  // Large buckets are cut, and so are large files, as far as this is allowed.
+  // The old bounds count.
+  max_bound_bytes_ = bound_bytes() + 50;
+  for (const uint64_t max_file_size : {uint64_t{1} << 20, uint64_t{1}}) {
+    max_file_size_ = max_file_size;
+    FlushAndMerge(Operands(0, 1000));
+    ASSERT_NO_FATAL_FAILURE(MustRun(WholePlan()));
+    CheckAll();
+    EXPECT_LE(bound_bytes(), max_bound_bytes_);
+    EXPECT_GT(Buckets().size(), num_first);
+  }
+  max_bound_bytes_ = UINT64_MAX;
+  max_file_size_ = uint64_t{1} << 20;
+  FlushAndMerge(Operands(0, 1000));
+  ASSERT_NO_FATAL_FAILURE(MustRun(WholePlan()));
+  CheckAll();
+  EXPECT_GT(Buckets().size(), num_first + 5);
 }
 
 TEST_F(DeltaGcJobTest, AllOperandsOfAKeyAreInOneBucket) {
