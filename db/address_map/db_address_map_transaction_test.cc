@@ -748,6 +748,119 @@ TEST_F(DBAddressMapTransactionTest, LostValueUnderAPreparedOneIsNotForgotten) {
             Value(2));
 }
 
+// Flushes of a database without transactions have removed the values that they
+// hide, and their blob files, while the SST files still have the names. A later
+// open with a write policy that may need hidden values finds these names
+// without an address. No value is lost then, as a newer one hides each of them.
+TEST_F(DBAddressMapTransactionTest, HiddenNamesWithoutAValueAreForgotten) {
+  for (const TxnDBWritePolicy policy : {WRITE_PREPARED, WRITE_UNPREPARED}) {
+    SCOPED_TRACE(policy);
+    Options options = MapOptions();
+    options.enable_lsm_bypass = false;
+    DestroyAndReopen(options);
+    // "k" has two hidden values, "l" has one. The value of "m" is current and
+    // keeps its file, which has another hidden value that still exists.
+    ASSERT_OK(Put("k", Value(1)));
+    ASSERT_OK(Put("l", Value(1)));
+    ASSERT_OK(Flush());
+    ASSERT_OK(Put("k", Value(2)));
+    ASSERT_OK(Flush());
+    ASSERT_OK(Put("l", Value(2)));
+    ASSERT_OK(Put("m", Value(1)));
+    ASSERT_OK(Flush());
+    ASSERT_OK(Put("k", Value(3)));
+    ASSERT_OK(Put("l", Value(3)));
+    ASSERT_OK(Flush());
+    WaitForJobs();
+    // The SST files have names for which there are no records.
+    ASSERT_EQ(BlobFiles().size(), 2u);
+    EXPECT_EQ(MappedStats().num_mapped, 7u);
+    CheckMap(3);
+
+    const std::string copy = OtherDir("copy");
+    CopyDB(copy);
+    TransactionDBOptions txn_db_options;
+    txn_db_options.write_policy = policy;
+    std::unique_ptr<DB> copied;
+    TransactionDB* const txn_db =
+        OpenTransactions(options, txn_db_options, copy, &copied);
+    ASSERT_NE(txn_db, nullptr);
+    ColumnFamilyHandle* const family = copied->DefaultColumnFamily();
+    const auto check = [&](int k) {
+      EXPECT_EQ(GetFrom(copied.get(), family, "k"), Value(k));
+      EXPECT_EQ(GetFrom(copied.get(), family, "l"), Value(3));
+      EXPECT_EQ(GetFrom(copied.get(), family, "m"), Value(1));
+      const std::unique_ptr<Iterator> iter(copied->NewIterator(ReadOptions()));
+      EXPECT_EQ(Scan(iter.get()),
+                "k=" + Value(k) + ";l=" + Value(3) + ";m=" + Value(1) + ";");
+    };
+    // The names of all current values, and that of the hidden value of "l" that
+    // still exists.
+    CheckMap(family, 4);
+    check(3);
+
+    // The hidden names do no harm below a value that is not committed.
+    std::unique_ptr<Transaction> txn(txn_db->BeginTransaction(WriteOptions()));
+    ASSERT_OK(txn->SetName("t"));
+    ASSERT_OK(txn->Put("k", Value(4)));
+    ASSERT_OK(txn->Prepare());
+    ASSERT_OK(copied->Flush(FlushOptions()));
+    check(3);
+    ASSERT_OK(txn->Commit());
+    txn.reset();
+    check(4);
+    Compact(copied.get(), family);
+    CheckMap(family, 3);
+    check(4);
+    copied.reset();
+  }
+}
+
+// Of each key, only names that a newer one hides are forgotten. If the newest
+// value is lost, although no blob file is damaged, the open fails.
+TEST_F(DBAddressMapTransactionTest, NewestNameWithoutAValueIsNotForgotten) {
+  Options options = MapOptions();
+  options.enable_lsm_bypass = false;
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("k", Value(1)));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Put("k", Value(2)));
+  ASSERT_OK(Flush());
+  ASSERT_OK(Put("l", Value(3)));
+  ASSERT_OK(Flush());
+  WaitForJobs();
+  const std::vector<BlobMetaData> files = BlobFiles();
+  ASSERT_EQ(files.size(), 2u);
+  ASSERT_EQ(files[0].blob_file_size, files[1].blob_file_size);
+  const std::string copy = OtherDir("copy");
+  CopyDB(copy);
+  // Another intact file takes the place of that with the newest value of "k".
+  CopyTo(BlobFileName(copy, files[1].blob_file_number),
+         BlobFileName(copy, files[0].blob_file_number));
+
+  TransactionDBOptions txn_db_options;
+  txn_db_options.write_policy = WRITE_PREPARED;
+  TransactionDB* txn_db = nullptr;
+  Status s = TransactionDB::Open(options, txn_db_options, copy, &txn_db);
+  ASSERT_TRUE(s.IsCorruption()) << s.ToString();
+  EXPECT_TRUE(Mentions(s.ToString(), "the values of 1 keys")) << s.ToString();
+  EXPECT_FALSE(Mentions(s.ToString(), "Damaged blob files")) << s.ToString();
+  // The newest name of "k", in hexadecimal and with its sequence number.
+  EXPECT_TRUE(Mentions(s.ToString(), "The first keys: 6B@2")) << s.ToString();
+
+  options.paranoid_checks = false;
+  std::unique_ptr<DB> copied;
+  txn_db = OpenTransactions(options, txn_db_options, copy, &copied);
+  ASSERT_NE(txn_db, nullptr);
+  CheckMap(copied->DefaultColumnFamily(), 2);
+  std::string value;
+  s = copied->Get(ReadOptions(), "k", &value);
+  EXPECT_TRUE(s.IsCorruption() && Mentions(s.ToString(), "is lost"))
+      << s.ToString();
+  EXPECT_EQ(GetFrom(copied.get(), copied->DefaultColumnFamily(), "l"),
+            Value(3));
+}
+
 }  // namespace ROCKSDB_NAMESPACE
 
 int main(int argc, char** argv) {
