@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
@@ -47,6 +48,26 @@ class DBBlobHeatTest : public AddressMapDBTestBase {
   static constexpr uint64_t kSmallBudget = uint64_t{64} << 10;
   static constexpr uint32_t kHome = 1;
   static constexpr int kRounds = 100;
+
+  // Collects the errors of jobs.
+  class FailureListener : public EventListener {
+   public:
+    void OnBlobGarbageCollectionCompleted(
+        DB* /*db*/, const BlobGarbageCollectionInfo& info) override {
+      if (!info.status.ok()) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        failures_.push_back(info.status);
+      }
+    }
+    std::vector<Status> Failures() const {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      return failures_;
+    }
+
+   private:
+    mutable std::mutex mutex_;
+    std::vector<Status> failures_;
+  };
 
   DBBlobHeatTest() : AddressMapDBTestBase("db_blob_heat_test") {}
   ~DBBlobHeatTest() override {
@@ -116,6 +137,27 @@ class DBBlobHeatTest : public AddressMapDBTestBase {
     WaitForJobs();
     CheckMap(model_.size());
     EXPECT_LE(HotBytes(), options.blob_hot_bytes);
+  }
+
+  // Changes a byte of the key's value in the blob file that has it.
+  // dir: where exactly one blob file has the value.
+  // *path: set to the path of the file.
+  // REQUIRES: the database is closed.
+  void DamageValue(const std::string& dir, int key, std::string* path) {
+    int num_changed = 0;
+    for (const std::string& name : FilesIn(dir, kBlobFile)) {
+      std::string contents;
+      ASSERT_OK(ReadFileToString(env_, dir + "/" + name, &contents));
+      const size_t offset = contents.find(model_[Key(key)]);
+      if (offset != std::string::npos) {
+        contents[offset + kValueSize / 2] ^= 1;
+        *path = dir + "/" + name;
+        ASSERT_OK(
+            WriteStringToFile(env_, contents, *path, /*should_sync=*/true));
+        ++num_changed;
+      }
+    }
+    ASSERT_EQ(num_changed, 1);
   }
 
   // Returns the place of the newest value of the key.
@@ -267,6 +309,36 @@ TEST_F(DBBlobHeatTest, ReadsThatTheBlobCacheAnswersDoNotCount) {
     WaitForJobs();
   }
   EXPECT_EQ(NumHot(50, 60), 10);
+  CheckDb(options);
+}
+
+TEST_F(DBBlobHeatTest, DemotedValuesStayInTheBlobCache) {
+  Options options = HeatOptions(kSmallBudget);
+  options.blob_cache = NewLRUCache(16 << 20);
+  DestroyAndReopen(options);
+  PutKeys(0, 20);
+  ReadOptions read_options;
+  read_options.fill_cache = false;
+  for (int i = 0; i < kRounds && NumHot(0, 5) < 5; ++i) {
+    for (int key = 0; key < 5; ++key) {
+      std::string value;
+      ASSERT_OK(db_->Get(read_options, Key(key), &value));
+    }
+    WaitForJobs();
+  }
+  ASSERT_EQ(NumHot(0, 5), 5);
+  CheckGets();  // fills the cache
+  options.blob_hot_bytes = 0;
+  ASSERT_OK(db_->SetOptions({{"blob_hot_bytes", "0"}}));
+  WaitForJobs();
+  ASSERT_EQ(HotFiles(), 0);
+  const uint64_t misses = Ticker(BLOB_DB_CACHE_MISS);
+  const uint64_t hits = Ticker(BLOB_DB_CACHE_HIT);
+  for (int key = 0; key < 5; ++key) {
+    EXPECT_EQ(Get(Key(key)), model_[Key(key)]);
+  }
+  EXPECT_EQ(Ticker(BLOB_DB_CACHE_MISS), misses);
+  EXPECT_GE(Ticker(BLOB_DB_CACHE_HIT), hits + 5);
   CheckDb(options);
 }
 
@@ -1134,6 +1206,91 @@ TEST_F(DBBlobHeatTest, AJobRunsOutOfSpace) {
     ReadUntilHot(0, 10);
     CheckDb(options);
   }
+}
+
+// A promotion finds the damage of a value, which reads without checksums do
+// not. The value and its file stay where they are, and other files are not in
+// doubt.
+TEST_F(DBBlobHeatTest, DamagedValuesAreNotPromoted) {
+  const auto listener = std::make_shared<FailureListener>();
+  Options options = HeatOptions(kSmallBudget);
+  options.listeners.push_back(listener);
+  DestroyAndReopen(options);
+  PutKeys(0, 20);
+  PutKeys(20, 40);
+  Close();
+  std::string path;
+  ASSERT_NO_FATAL_FAILURE(DamageValue(dbname_ + "_2", 7, &path));
+  Reopen(options);
+  ReadOptions unverified;
+  unverified.verify_checksums = false;
+  const auto read_until = [&](const std::function<bool()>& is_over) {
+    for (int i = 0; i < kRounds && !is_over(); ++i) {
+      std::string value;
+      ASSERT_OK(db_->Get(unverified, Key(7), &value));
+      ASSERT_NE(value, model_[Key(7)]);
+      WaitForJobs();
+    }
+  };
+  read_until([&] { return !listener->Failures().empty(); });
+  WaitForJobs();
+  const std::vector<Status> failures = listener->Failures();
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_TRUE(failures[0].IsCorruption()) << failures[0].ToString();
+  EXPECT_NE(failures[0].ToString().find(path), std::string::npos)
+      << failures[0].ToString();
+  EXPECT_EQ(MapProperty("damaged-files"), 1);
+  std::string verified;
+  EXPECT_TRUE(db_->Get(ReadOptions(), Key(7), &verified).IsCorruption());
+  EXPECT_FALSE(IsHot(7));
+
+  // The file is not read again at once. The values of other files are promoted.
+  read_until([] { return false; });
+  EXPECT_EQ(listener->Failures().size(), 1u);
+  EXPECT_EQ(HotFiles(), 0);
+  ReadUntilHot(20, 25);
+  PutKeys(7, 8, /*round=*/1);
+  CheckDb(options);
+}
+
+// A hot value that is damaged stays with its file when the hot path is drained.
+TEST_F(DBBlobHeatTest, DamagedValuesAreNotDemoted) {
+  const auto listener = std::make_shared<FailureListener>();
+  Options options = HeatOptions(kSmallBudget);
+  options.listeners.push_back(listener);
+  DestroyAndReopen(options);
+  PutKeys(0, 20);
+  // Each in a file of its own.
+  ReadUntilHot(3, 4);
+  ReadUntilHot(4, 5);
+  ASSERT_EQ(HotFiles(), 2);
+  Close();
+  std::string path;
+  ASSERT_NO_FATAL_FAILURE(DamageValue(dbname_, 3, &path));
+  Reopen(options);
+  options.blob_hot_bytes = 0;
+  ASSERT_OK(db_->SetOptions({{"blob_hot_bytes", "0"}}));
+  WaitForJobs();
+  const std::vector<Status> failures = listener->Failures();
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_TRUE(failures[0].IsCorruption()) << failures[0].ToString();
+  EXPECT_NE(failures[0].ToString().find(path), std::string::npos)
+      << failures[0].ToString();
+  EXPECT_EQ(MapProperty("damaged-files"), 1);
+  EXPECT_EQ(HotFiles(), 1);
+  EXPECT_TRUE(IsHot(3));
+  EXPECT_FALSE(IsHot(4));
+  for (int key = 0; key < 20; ++key) {
+    std::string value;
+    const Status s = db_->Get(ReadOptions(), Key(key), &value);
+    EXPECT_TRUE(key == 3 ? s.IsCorruption() : s.ok()) << s.ToString();
+  }
+
+  // Without the value, the file is not needed.
+  PutKeys(3, 4, /*round=*/1);
+  EXPECT_EQ(HotFiles(), 0);
+  EXPECT_EQ(MapProperty("damaged-files"), 0);
+  CheckDb(options);
 }
 
 TEST_F(DBBlobHeatTest, TheManifestCannotBeWritten) {
