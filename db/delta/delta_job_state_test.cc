@@ -4,6 +4,7 @@
 #include "db/delta/delta_job_state.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "port/stack_trace.h"
@@ -179,6 +180,27 @@ TEST(DeltaJobStateTest, FoldFulfilsOnlyTheWishesThatWereTaken) {
   EXPECT_EQ(7, jobs.wishes_below());
   jobs.OnWishesTaken();
   jobs.FulfilWishes({}, ucmp);
+  EXPECT_EQ(nullptr, jobs.wishes());
+}
+
+// Wishes that were replaced after a pick stay when the pick gives them up.
+TEST(DeltaJobStateTest, DropsOnlyTheWishesThatWereGivenUp) {
+  const Comparator* const ucmp = BytewiseComparator();
+  DeltaFoldWishes wish;
+  wish.Add("a", ucmp);
+  DeltaJobState jobs;
+  jobs.DropWishes(nullptr);
+  jobs.AddWishes(wish, /*below=*/5, ucmp);
+  const std::shared_ptr<const DeltaFoldWishes> given_up = jobs.wishes();
+  ASSERT_NE(nullptr, given_up);
+  jobs.DropWishes(nullptr);
+  EXPECT_EQ(given_up, jobs.wishes());
+  jobs.AddWishes(wish, /*below=*/6, ucmp);
+  ASSERT_NE(given_up, jobs.wishes());
+  jobs.DropWishes(given_up);
+  ASSERT_NE(nullptr, jobs.wishes());
+  EXPECT_TRUE(jobs.wishes()->Contains("a", ucmp));
+  jobs.DropWishes(jobs.wishes());
   EXPECT_EQ(nullptr, jobs.wishes());
 }
 
