@@ -762,6 +762,41 @@ TEST_F(DBBlobGcTest, SortReachesTheNumberOfRuns) {
   }
 }
 
+// A merge of sorted runs that lacks space goes on in smaller pieces. It fails
+// only if even a piece of one file lacks space.
+TEST_F(DBBlobGcTest, SortsInSmallerPiecesForLackOfSpace) {
+  const Options options = GcOptions(0);
+  for (const bool is_full : {false, true}) {
+    SCOPED_TRACE(is_full);
+    DestroyAndReopen(options);
+    model_.clear();
+    LoadApart(6);
+    const std::set<uint64_t> files = FilesOnDisk(kBlobFile);
+    std::atomic<int> failures{0};
+    EnableCallBack("DBStrata::BackgroundBlobGc::Copy:Copied", [&](void* arg) {
+      if (is_full || failures < 2) {
+        ++failures;
+        *static_cast<Status*>(arg) = Status::NoSpace("no room");
+      }
+    });
+    const Status s = Sort();
+    DisableCallBacks();
+    EXPECT_EQ(s.IsNoSpace(), is_full) << s.ToString();
+    EXPECT_EQ(s.ok(), !is_full) << s.ToString();
+    // The limit is halved by each failure.
+    EXPECT_GE(failures, 2);
+    EXPECT_LE(failures, 5);
+    EXPECT_EQ(Ticker(BLOB_MAP_GC_FAILED), static_cast<uint64_t>(failures));
+    if (is_full) {
+      WaitForJobs();
+      EXPECT_EQ(files, FilesOnDisk(kBlobFile));
+      ASSERT_OK(Sort());
+    }
+    ASSERT_LE(Pieces(), static_cast<int>(BlobFilesOfVersion().size()));
+    Verify();
+  }
+}
+
 TEST_F(DBBlobGcTest, CompactRangeSortsOnlyWithForceAndTheWholeRange) {
   const Options options = GcOptions(0);
   DestroyAndReopen(options);
