@@ -982,6 +982,62 @@ TEST_F(WalBufferRecoveryTest, ReadsContinueWithTheMissingBytes) {
   }
 }
 
+// Bytes of the buffer are not read in place of bytes that the WAL has lost, and
+// reads at a position, which would find only the bytes of the file, are
+// refused.
+TEST_F(WalBufferRecoveryTest, ReadsOfAWalThatHasBecomeShorterFail) {
+  Prepare();
+  WalBufferRecovery::Missing missing;
+  ASSERT_OK(Recovery().Find(WALRecoveryMode::kAbsoluteConsistency, &missing));
+  ASSERT_EQ(4u, missing.size);
+  Write(WalName(5), "01");
+  std::unique_ptr<FSSequentialFile> file;
+  ASSERT_OK(fs_->NewSequentialFile(WalName(5), FileOptions(), &file, nullptr));
+  file = WalBufferRecovery::Append(std::move(file), missing);
+  char scratch[100];
+  Slice result;
+  ASSERT_TRUE(file->PositionedRead(0, 2, IOOptions(), &result, scratch, nullptr)
+                  .IsNotSupported());
+  ASSERT_OK(file->Read(2, IOOptions(), &result, scratch, nullptr));
+  ASSERT_EQ("01", result);
+  const IOStatus s = file->Read(8, IOOptions(), &result, scratch, nullptr);
+  ASSERT_TRUE(s.IsIOError()) << s.ToString();
+  ASSERT_NE(std::string::npos, s.ToString().find("shorter"));
+}
+
+namespace {
+
+// Returns IOError for the size of each file, also of one that does not exist.
+class NoSizeFS final : public FileSystemWrapper {
+ public:
+  using FileSystemWrapper::FileSystemWrapper;
+  const char* Name() const override { return "NoSizeFS"; }
+  IOStatus GetFileSize(const std::string& /*fname*/,
+                       const IOOptions& /*options*/, uint64_t* /*size*/,
+                       IODebugContext* /*dbg*/) override {
+    return IOStatus::IOError("no size");
+  }
+};
+
+}  // namespace
+
+TEST_F(WalBufferRecoveryTest, ErrorOfASizeIsNotTakenForAMissingBuffer) {
+  Prepare();
+  NoSizeFS fs(fs_);
+  const WalBufferRecovery recovery(&fs, dir_, IOOptions(),
+                                   /*info_log=*/nullptr);
+  WalBufferRecovery::Missing missing;
+  const auto find = [&] {
+    return recovery.Find(WALRecoveryMode::kPointInTimeRecovery, &missing);
+  };
+  Status s = find();
+  ASSERT_TRUE(s.IsIOError()) << s.ToString();
+  ASSERT_OK(
+      fs_->DeleteFile(WalBufferFileName(dir_), IOOptions(), /*dbg=*/nullptr));
+  ASSERT_OK(find());
+  ASSERT_TRUE(missing.bytes.empty());
+}
+
 }  // namespace ROCKSDB_NAMESPACE
 
 int main(int argc, char** argv) {
