@@ -27,6 +27,8 @@
 #include "rocksdb/listener.h"
 #include "rocksdb/sst_file_reader.h"
 #include "rocksdb/utilities/types_util.h"
+#include "test_util/strata/held_point_test_util.h"
+#include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
 #include "utilities/merge_operators.h"
 
@@ -618,6 +620,47 @@ TEST_F(PathCompactionTest, CompactRangeMovesAdjacentFiles) {
   ASSERT_EQ(Storage()->strata()->MisplacedFiles().size(), 3);
   ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
   ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
+  ASSERT_NO_FATAL_FAILURE(CheckInPlace());
+  ASSERT_NO_FATAL_FAILURE(CheckReads(model));
+}
+
+// The layout changes during CompactRange(). With universal compaction, each
+// level with misplaced files is compacted as a whole, so once.
+TEST_F(PathCompactionTest, UniversalCompactRangeMovesEachLevelOnce) {
+  Options options = PathOptions({0}, {0});
+  options.compaction_style = kCompactionStyleUniversal;
+  options.disable_auto_compactions = true;
+  DestroyAndReopen(options);
+  Model model;
+  // The compaction cannot move overlapping files without rewriting them.
+  for (const char* tag : {"a", "b"}) {
+    ASSERT_NO_FATAL_FAILURE(Write(&model, 0, 20, tag));
+    ASSERT_OK(Flush());
+  }
+  ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
+  std::atomic<int> num_in_place{0};
+  Status result;
+  {
+    HeldPoint compaction("DBImpl::BackgroundCompaction:NonTrivial:BeforeRun");
+    EnableCallBack("MisplacedFiles::CompactRuns:BeforeCompaction",
+                   [&num_in_place](void*) { ++num_in_place; });
+    port::Thread caller([this, &result] {
+      result = db_->CompactRange(CompactRangeOptions(), nullptr, nullptr);
+    });
+    EXPECT_TRUE(compaction.WaitUntilReached());
+    // Two files of level 0 come while the compaction keeps the old layout.
+    for (const int from : {10, 30}) {
+      Write(&model, from, from + 20, "c");
+      EXPECT_OK(Flush());
+    }
+    SetLayout({1}, {2});
+    compaction.Release();
+    caller.join();
+  }
+  ASSERT_OK(result);
+  ASSERT_NO_FATAL_FAILURE(WaitForQuiet());
+  EXPECT_EQ(2, num_in_place);
+  EXPECT_EQ(FilesPerLevel(), "1,0,0,0,1");
   ASSERT_NO_FATAL_FAILURE(CheckInPlace());
   ASSERT_NO_FATAL_FAILURE(CheckReads(model));
 }
