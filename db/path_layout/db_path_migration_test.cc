@@ -576,6 +576,65 @@ TEST_F(DBPathMigrationTest, WaitsForAFlushWithoutAFileNumber) {
                                              /*has_ingestion=*/false));
 }
 
+// A compaction of level 0 has its options, but no thread yet, when the call
+// begins. No file is misplaced before it has written to the former path of
+// level 1.
+TEST_F(DBPathMigrationTest, WaitsForACompactionWithoutAThread) {
+  Options options = MigrationOptions("a", {0, 1}, {0}, Values::kInline);
+  OpenNew({options});
+  for (const int version : {1, 2}) {
+    ASSERT_NO_FATAL_FAILURE(PutRange(0, 0, 300, version));
+    ASSERT_OK(db_->Flush(FlushOptions(), Handle(0)));
+  }
+  ASSERT_OK(dbfull()->TEST_WaitForCompact());
+  device_env_->SetBackgroundThreads(1, Env::Priority::LOW);
+  test::SleepingBackgroundTask sleeping;
+  device_env_->Schedule(&test::SleepingBackgroundTask::DoSleepTask, &sleeping,
+                        Env::Priority::LOW);
+  sleeping.WaitUntilSleeping();
+  // The DB mutex is held there.
+  const auto scheduled =
+      EnableCallBackOnce("DBImpl::RunManualCompaction:Scheduled", [](void*) {});
+  DB* const db = db_.get();
+  ColumnFamilyHandle* const family = Handle(0);
+  Status compacted;
+  std::thread compaction([db, family, &compacted] {
+    CompactRangeOptions range_options;
+    range_options.exclusive_manual_compaction = false;
+    // The call leaves misplaced files to the migration.
+    range_options.bottommost_level_compaction =
+        BottommostLevelCompaction::kSkip;
+    compacted = db->CompactRange(range_options, family, nullptr, nullptr);
+  });
+  EXPECT_TRUE(WaitUntil([&scheduled] { return scheduled->load(); }));
+  // The call looks again and again, and has nothing to move.
+  std::atomic<int> num_looks{0};
+  std::atomic<int> num_jobs{0};
+  EnableCallBack("DBStrata::PathMigrationHost::CheckToGoOn",
+                 [&num_looks](void*) { ++num_looks; });
+  EnableCallBack("DBStrata::PathMigrationHost::RunJob",
+                 [&num_jobs](void*) { ++num_jobs; });
+  {
+    RunningMigration migration(db, family, To({0}, {0}));
+    EXPECT_TRUE(WaitUntil([&num_looks] { return num_looks.load() > 2; }));
+    EXPECT_EQ(0, num_jobs.load());
+    EXPECT_EQ(0, MisplacedBytes());
+    sleeping.WakeUp();
+    compaction.join();
+    EXPECT_OK(migration.Join());
+    EXPECT_EQ(0, migration.progress().bytes_at_start);
+    EXPECT_GT(migration.progress().bytes_written, 0);
+  }
+  DisableCallBacks();
+  sleeping.WaitUntilDone();
+  ASSERT_OK(compacted);
+  EXPECT_EQ(0, MisplacedBytes());
+  options.level_sst_path_ids = {0};
+  EXPECT_TRUE(IsEmptied(PathOf("a", 1)));
+  ASSERT_NO_FATAL_FAILURE(CheckPlacement(0, options));
+  ASSERT_OK(VerifyData());
+}
+
 // While a compaction has all misplaced files, the call can be canceled.
 TEST_F(DBPathMigrationTest, CanceledWhileACompactionHasAllFiles) {
   OpenNew({MigrationOptions("a", {0}, {0}, Values::kInline)});
@@ -806,6 +865,43 @@ TEST_F(DBPathMigrationTest, WaitsWhileWorkIsPaused) {
   EXPECT_OK(migration.Join());
   EXPECT_EQ(0, MisplacedBytes());
   ASSERT_OK(VerifyData());
+}
+
+// The property as a text has a line for each value.
+TEST_F(DBPathMigrationTest, PropertyHasALineForEachValue) {
+  OpenNew({MigrationOptions("a", {0}, {0}, Values::kInline)});
+  ASSERT_NO_FATAL_FAILURE(Fill(0));
+  const auto text = [this] {
+    std::string value;
+    EXPECT_TRUE(
+        db_->GetProperty(Handle(0), DB::Properties::kPathMigration, &value));
+    return value;
+  };
+  ASSERT_OK(db_->PauseBackgroundWork());
+  RunningMigration migration(db_.get(), Handle(0), To({1}, {1}));
+  ASSERT_TRUE(migration.WaitUntilBegun());
+  const std::string left = std::to_string(MisplacedBytes());
+  std::string value = text();
+  EXPECT_NE(std::string::npos, value.find("running: 1\n")) << value;
+  EXPECT_NE(std::string::npos, value.find("bytes-at-start: " + left + "\n"))
+      << value;
+  EXPECT_NE(std::string::npos, value.find("bytes-left: " + left + "\n"))
+      << value;
+  // Without a job that has ended, the rate is not known.
+  EXPECT_EQ(std::string::npos, value.find("seconds-left")) << value;
+  ASSERT_OK(db_->ContinueBackgroundWork());
+  EXPECT_OK(migration.Join());
+  std::map<std::string, std::string> values;
+  ASSERT_TRUE(
+      db_->GetMapProperty(Handle(0), DB::Properties::kPathMigration, &values));
+  std::string expected;
+  for (const auto& [name, number] : values) {
+    expected.append(name).append(": ").append(number).append("\n");
+  }
+  value = text();
+  EXPECT_EQ(expected, value);
+  EXPECT_NE(std::string::npos, value.find("running: 0\n")) << value;
+  EXPECT_NE(std::string::npos, value.find("\nseconds-left: 0\n")) << value;
 }
 
 TEST_F(DBPathMigrationTest, CloseEndsIt) {
