@@ -33,19 +33,94 @@ class SlowFile : public FSWritableFileOwnerWrapper {
   SlowFile(std::unique_ptr<FSWritableFile>&& file, MockSystemClock* clock)
       : FSWritableFileOwnerWrapper(std::move(file)), clock_(clock) {}
 
-  using FSWritableFileOwnerWrapper::Append;
   IOStatus Append(const Slice& data, const IOOptions& options,
                   IODebugContext* dbg) override {
     clock_->SleepForMicroseconds(3);
     return target()->Append(data, options, dbg);
   }
+  IOStatus Append(const Slice& data, const IOOptions& options,
+                  const DataVerificationInfo& verification_info,
+                  IODebugContext* dbg) override {
+    clock_->SleepForMicroseconds(4);
+    return target()->Append(data, options, verification_info, dbg);
+  }
+  IOStatus PositionedAppend(const Slice& data, uint64_t offset,
+                            const IOOptions& options,
+                            IODebugContext* dbg) override {
+    clock_->SleepForMicroseconds(5);
+    return target()->PositionedAppend(data, offset, options, dbg);
+  }
+  IOStatus PositionedAppend(const Slice& data, uint64_t offset,
+                            const IOOptions& options,
+                            const DataVerificationInfo& verification_info,
+                            IODebugContext* dbg) override {
+    clock_->SleepForMicroseconds(6);
+    return target()->PositionedAppend(data, offset, options, verification_info,
+                                      dbg);
+  }
   IOStatus Sync(const IOOptions& options, IODebugContext* dbg) override {
     clock_->SleepForMicroseconds(2 * kSecond);
     return target()->Sync(options, dbg);
   }
+  IOStatus Fsync(const IOOptions& options, IODebugContext* dbg) override {
+    clock_->SleepForMicroseconds(30);
+    return target()->Fsync(options, dbg);
+  }
+  IOStatus RangeSync(uint64_t offset, uint64_t bytes, const IOOptions& options,
+                     IODebugContext* dbg) override {
+    clock_->SleepForMicroseconds(7);
+    return target()->RangeSync(offset, bytes, options, dbg);
+  }
 
  private:
   MockSystemClock* const clock_;
+};
+
+// A file in memory that can be written at a position.
+class PositionedFile : public FSWritableFile {
+ public:
+  explicit PositionedFile(std::string* contents) : contents_(contents) {}
+
+  IOStatus Append(const Slice& data, const IOOptions&,
+                  IODebugContext*) override {
+    contents_->append(data.data(), data.size());
+    return IOStatus::OK();
+  }
+  IOStatus Append(const Slice& data, const IOOptions& options,
+                  const DataVerificationInfo&, IODebugContext* dbg) override {
+    return Append(data, options, dbg);
+  }
+  IOStatus PositionedAppend(const Slice& data, uint64_t offset,
+                            const IOOptions& options,
+                            IODebugContext* dbg) override {
+    EXPECT_EQ(offset, contents_->size());
+    return Append(data, options, dbg);
+  }
+  IOStatus PositionedAppend(const Slice& data, uint64_t offset,
+                            const IOOptions& options,
+                            const DataVerificationInfo&,
+                            IODebugContext* dbg) override {
+    return PositionedAppend(data, offset, options, dbg);
+  }
+  IOStatus Flush(const IOOptions&, IODebugContext*) override {
+    return IOStatus::OK();
+  }
+  IOStatus Sync(const IOOptions&, IODebugContext*) override {
+    return IOStatus::OK();
+  }
+  IOStatus RangeSync(uint64_t, uint64_t, const IOOptions&,
+                     IODebugContext*) override {
+    return IOStatus::OK();
+  }
+  IOStatus Close(const IOOptions&, IODebugContext*) override {
+    return IOStatus::OK();
+  }
+  uint64_t GetFileSize(const IOOptions&, IODebugContext*) override {
+    return contents_->size();
+  }
+
+ private:
+  std::string* const contents_;
 };
 
 }  // namespace
@@ -139,6 +214,38 @@ TEST_F(PathIoTimesTest, MeasuresFilesOfItsPathsAlone) {
   EXPECT_EQ(times.NumSlow(0), 2);
   EXPECT_EQ(NumLines(), 1);
   EXPECT_OK(DestroyDir(env, directory));
+}
+
+// Each way to write to a file counts, and each way to sync it. With direct I/O
+// there are positions, and with checks of what is written, checksums.
+TEST_F(PathIoTimesTest, MeasuresAllWaysToWriteAndSync) {
+  std::string contents;
+  std::unique_ptr<FSWritableFile> file =
+      std::make_unique<PositionedFile>(&contents);
+  file = std::make_unique<SlowFile>(std::move(file), clock_.get());
+  times_.Measure("/a/000012.sst", &file);
+  const auto check = [this](uint64_t writes, uint64_t write_micros,
+                            uint64_t syncs, uint64_t sync_micros) {
+    EXPECT_EQ(times_.Get(PathIo::kWrite, 0).operations, writes);
+    EXPECT_EQ(times_.Get(PathIo::kWrite, 0).micros, write_micros);
+    EXPECT_EQ(times_.Get(PathIo::kSync, 0).operations, syncs);
+    EXPECT_EQ(times_.Get(PathIo::kSync, 0).micros, sync_micros);
+  };
+  const DataVerificationInfo no_info;
+  ASSERT_OK(file->Append("1", IOOptions(), nullptr));
+  check(1, 3, 0, 0);
+  ASSERT_OK(file->Append("2", IOOptions(), no_info, nullptr));
+  check(2, 7, 0, 0);
+  ASSERT_OK(file->PositionedAppend("3", 2, IOOptions(), nullptr));
+  check(3, 12, 0, 0);
+  ASSERT_OK(file->PositionedAppend("4", 3, IOOptions(), no_info, nullptr));
+  check(4, 18, 0, 0);
+  ASSERT_OK(file->RangeSync(0, 2, IOOptions(), nullptr));
+  check(4, 18, 1, 7);
+  ASSERT_OK(file->Fsync(IOOptions(), nullptr));
+  check(4, 18, 2, 37);
+  ASSERT_OK(file->Close(IOOptions(), nullptr));
+  EXPECT_EQ(contents, "1234");
 }
 
 // Times in the property of a DB.
