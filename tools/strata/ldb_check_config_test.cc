@@ -223,6 +223,39 @@ TEST_F(LdbCheckConfigTest, CommandsObeyTheVariable) {
   EXPECT_TRUE(Printed("turns enable_blob_address_map on")) << output_;
 }
 
+TEST_F(LdbCheckConfigTest, UnreadableOptionsFileIsTold) {
+  Create("a");
+  Write("[CFOptions \"*\" \"*\"]\nmin_blob_size = 7\n");
+  for (const std::string& name : Names("a")) {
+    if (name.rfind("OPTIONS-", 0) == 0) {
+      ASSERT_OK(WriteStringToFile(env_, "[Version]\nno_such\n",
+                                  NameOf("a") + "/" + name));
+    }
+  }
+  ASSERT_EQ(1, Check(NameOf("a"))) << output_;
+  EXPECT_TRUE(Printed("in the OPTIONS file of")) << output_;
+  EXPECT_TRUE(Printed(NameOf("a"))) << output_;
+}
+
+// Without a database, the file alone is checked.
+TEST_F(LdbCheckConfigTest, AFileIsCheckedWithoutADatabase) {
+  const auto check = [this] {
+    return RunLdb({"check_config", "--config=" + file_}, Options(), &output_);
+  };
+  Write("[CFOptions \"*\" \"*\"]\nmin_blob_size = 7\n");
+  EXPECT_EQ(0, check()) << output_;
+  EXPECT_FALSE(Printed("min_blob_size")) << output_;
+  Write("[CFOptions \"*\" \"*\"]\nmin_blob_size = x\n");
+  EXPECT_EQ(1, check()) << output_;
+  EXPECT_TRUE(Printed(file_ + ":2")) << output_;
+}
+
+TEST_F(LdbCheckConfigTest, HelpNamesTheCommand) {
+  ASSERT_EQ(0, RunLdb({"--help"}, Options(), &output_));
+  EXPECT_TRUE(Printed("  check_config [--config=<file of STRATA_CONFIG>] : "))
+      << output_;
+}
+
 }  // namespace ROCKSDB_NAMESPACE
 
 int main(int argc, char** argv) {

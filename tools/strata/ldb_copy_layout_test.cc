@@ -234,6 +234,16 @@ TEST_F(LdbCopyLayoutTest, Restore) {
             0);
 }
 
+TEST_F(LdbCopyLayoutTest, HelpNamesTheFlags) {
+  ASSERT_EQ(Run({"--help"}), 0);
+  EXPECT_NE(output_.find("[--checkpoint_cf_paths=<path>,...] "
+                         "[--checkpoint_level_sst_path_ids=<ids,e.g.:0,1>] "
+                         "[--checkpoint_level_blob_path_ids=<ids,e.g.:0,1>] "
+                         "[--checkpoint_delta_sorted_path_id=<id,e.g.:1>]"),
+            std::string::npos)
+      << output_;
+}
+
 }  // namespace ROCKSDB_NAMESPACE
 
 int main(int argc, char** argv) {

@@ -22,6 +22,22 @@ namespace ROCKSDB_NAMESPACE {
 
 using delta_test::HandMadeDeltas;
 
+namespace {
+
+// The order of bytes, by a name that ldb does not know.
+class UnknownComparator : public Comparator {
+ public:
+  const char* Name() const override { return "test.UnknownComparator"; }
+  int Compare(const Slice& a, const Slice& b) const override {
+    return a.compare(b);
+  }
+  void FindShortestSeparator(std::string* /*start*/,
+                             const Slice& /*limit*/) const override {}
+  void FindShortSuccessor(std::string* /*key*/) const override {}
+};
+
+}  // namespace
+
 class LdbDeltaCommandTest : public testing::Test {
  protected:
   using Kind = DeltaFileDescription::Kind;
@@ -196,6 +212,50 @@ TEST_F(LdbDeltaCommandTest, DumpUsesTheComparator) {
   EXPECT_TRUE(Printed("'b' @ 11\n'a' @ 10\n['d', 'c') @ 12\n")) << output_;
 }
 
+// A program that has such a comparator passes it to LDBTool::Run().
+TEST_F(LdbDeltaCommandTest, DumpNeedsAKnownComparator) {
+  const UnknownComparator comparator;
+  options_.comparator = &comparator;
+  Open();
+  const DeltaFileDescription operands = Deltas(0).Flush({{"a", 12, "two"}});
+  Close();
+  const std::string path = "--path=" + NameOf(operands);
+  ASSERT_EQ(1, Run({"dump_delta", path}));
+  EXPECT_TRUE(Printed("The comparator is not known: test.UnknownComparator"))
+      << output_;
+  // The options of the database do not have it either.
+  ASSERT_EQ(1, Run({"--db=" + dbname_, "--try_load_options=false", "dump_delta",
+                    path}));
+  EXPECT_TRUE(Printed("The comparator is not known")) << output_;
+  Options options;
+  options.comparator = &comparator;
+  ASSERT_EQ(0, RunLdb({"dump_delta", path}, options, &output_)) << output_;
+  EXPECT_TRUE(Printed("'a' @ 12 : two\n")) << output_;
+
+  // The one of the column family is taken with a database.
+  const std::vector<ColumnFamilyDescriptor> families = {
+      {kDefaultColumnFamilyName, options_}, {"two", ColumnFamilyOptions()}};
+  const std::string db = "--db=" + dbname_;
+  const auto run_with_families = [&](const std::string& family) {
+    const std::string flag = "--column_family=" + family;
+    const std::vector<const char*> argv = {
+        "./ldb",      db.c_str(),   "--try_load_options=false",
+        flag.c_str(), "dump_delta", path.c_str()};
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    const int result =
+        LDBCommandRunner::RunCommand(static_cast<int>(argv.size()), argv.data(),
+                                     Options(), LDBOptions(), &families);
+    output_ = testing::internal::GetCapturedStdout() +
+              testing::internal::GetCapturedStderr();
+    return result;
+  };
+  EXPECT_EQ(0, run_with_families(kDefaultColumnFamilyName)) << output_;
+  EXPECT_TRUE(Printed("'a' @ 12 : two\n")) << output_;
+  EXPECT_EQ(1, run_with_families("two")) << output_;
+  EXPECT_TRUE(Printed("The comparator is not known")) << output_;
+}
+
 TEST_F(LdbDeltaCommandTest, ListsOfLiveFilesHaveDeltaFiles) {
   Open();
   const DeltaFileDescription file = Deltas(0).Flush({{"a", 12, "two"}});
@@ -211,6 +271,16 @@ TEST_F(LdbDeltaCommandTest, ListsOfLiveFilesHaveDeltaFiles) {
   ASSERT_EQ(0, RunOnDb({"dump_live_files"})) << output_;
   EXPECT_TRUE(Printed("Delta File " + NameOf(file))) << output_;
   EXPECT_TRUE(Printed("two")) << output_;
+}
+
+TEST_F(LdbDeltaCommandTest, HelpNamesTheCommands) {
+  ASSERT_EQ(0, Run({"--help"}));
+  EXPECT_TRUE(
+      Printed("  dump_delta --path=<path_to_a_delta_file> [--hex] [--key_hex] "
+              "[--value_hex] [--max_keys=<N>]\n"))
+      << output_;
+  EXPECT_TRUE(Printed("  verify_delta_store [--threads=<int,e.g.:4>]\n"))
+      << output_;
 }
 
 }  // namespace ROCKSDB_NAMESPACE

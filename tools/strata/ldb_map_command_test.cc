@@ -299,6 +299,54 @@ TEST_F(LdbMapCommandTest, DisableWritesANewManifest) {
   }
 }
 
+// A column family without a map has nothing to verify, collect or move.
+TEST_F(LdbMapCommandTest, CommandsAcceptAFamilyWithoutAMap) {
+  options_.enable_blob_address_map = false;
+  Fill();
+  EXPECT_EQ(0, Run({"verify_address_map"})) << output_;
+  EXPECT_FALSE(Printed("[default]")) << output_;
+  EXPECT_TRUE(Printed("OK")) << output_;
+  EXPECT_NE(0, Run({"--try_load_options", "disable_address_map", "k1"}));
+  EXPECT_TRUE(Printed("disable_address_map takes no parameters")) << output_;
+  EXPECT_EQ(0, Run({"--try_load_options", "disable_address_map"})) << output_;
+  EXPECT_TRUE(Printed("OK: no value is in an address map")) << output_;
+  Open();
+  Check();
+  Close();
+}
+
+// A command that cannot open the database does nothing else.
+TEST_F(LdbMapCommandTest, CommandsEndWithTheErrorOfTheOpen) {
+  Fill();
+  ASSERT_OK(env_->DeleteFile(CurrentFileName(dbname_)));
+  for (const std::string command :
+       {"verify_address_map", "disable_address_map", "collect_blob_garbage"}) {
+    EXPECT_EQ(1, Run({command})) << command;
+    EXPECT_TRUE(Printed("Failed: ")) << output_;
+    EXPECT_TRUE(Printed(dbname_)) << output_;
+  }
+  // Without this option, ldb calls a command although the open has failed.
+  EXPECT_EQ(1, Run({"verify_address_map", "--try_load_options=false"}));
+  EXPECT_TRUE(Printed(dbname_)) << output_;
+  EXPECT_FALSE(Printed("OK")) << output_;
+}
+
+TEST_F(LdbMapCommandTest, HelpNamesTheCommands) {
+  ASSERT_EQ(0, RunLdb({"--help"}, Options(), &output_));
+  EXPECT_TRUE(
+      Printed("  verify_address_map [--threads=<int,e.g.:4>] [--keys_only]\n"))
+      << output_;
+  EXPECT_TRUE(
+      Printed("  disable_address_map [--threads=<int,e.g.:4>]  (with "
+              "--try_load_options)\n"))
+      << output_;
+  EXPECT_TRUE(
+      Printed("  collect_blob_garbage [--space_amp_limit=<number,e.g.:1.1>] "
+              "[--max_sorted_runs=<number,e.g.:1>]  (with "
+              "--try_load_options)\n"))
+      << output_;
+}
+
 }  // namespace ROCKSDB_NAMESPACE
 
 int main(int argc, char** argv) {

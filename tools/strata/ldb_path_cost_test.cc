@@ -175,6 +175,38 @@ TEST_F(LdbPathCostTest, MovedPathsAndMissingFiles) {
   EXPECT_OK(DestroyDir(env_, moved));
 }
 
+TEST_F(LdbPathCostTest, NeedsADatabase) {
+  ASSERT_EQ(1, RunLdb({"path_cost", "--prices=1"}, Options(), &output_))
+      << output_;
+  EXPECT_TRUE(Printed("path_cost needs --db")) << output_;
+  // Without a MANIFEST there is nothing to price.
+  ASSERT_EQ(1, Run({"--prices=1", "--try_load_options=false"})) << output_;
+  EXPECT_TRUE(Printed(dbname_)) << output_;
+}
+
+// Without paths in the options, the only path is the directory of the database.
+TEST_F(LdbPathCostTest, TheDatabaseDirectoryIsTheOnlyPath) {
+  options_.cf_paths.clear();
+  options_.level_sst_path_ids.clear();
+  options_.level_blob_path_ids.clear();
+  Fill();
+  ASSERT_EQ(0, Run({"--prices=1", "--try_load_options=false"})) << output_;
+  EXPECT_TRUE(Printed(dbname_)) << output_;
+  EXPECT_FALSE(Printed("warning")) << output_;
+  ASSERT_EQ(1, Run({"--prices=1,2", "--try_load_options=false"})) << output_;
+  EXPECT_TRUE(Printed("it has 2, but")) << output_;
+  ASSERT_EQ(1, Run({"--prices=1", "--try_load_options=false",
+                    "--column_family=none"}))
+      << output_;
+  EXPECT_TRUE(Printed("Non-existing column family none")) << output_;
+}
+
+TEST_F(LdbPathCostTest, HelpNamesTheCommand) {
+  ASSERT_EQ(0, RunLdb({"--help"}, Options(), &output_));
+  EXPECT_TRUE(Printed("  path_cost [--prices=<price of a GiB on each path"))
+      << output_;
+}
+
 }  // namespace ROCKSDB_NAMESPACE
 
 int main(int argc, char** argv) {
