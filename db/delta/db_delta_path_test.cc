@@ -596,6 +596,85 @@ TEST_F(DBDeltaPathTest, MigrationWaitsForAPauseBeforeAJob) {
   CheckPlaced();
 }
 
+// A damaged block costs the move of its own bucket only. The call ends with its
+// error, and not before all other buckets were moved.
+TEST_F(DBDeltaPathTest, MigrationTellsOfADamagedBucket) {
+  DestroyAndReopen(PathOptions(2, {0}));
+  MakeSorted();
+  ASSERT_GT(Stat("buckets"), 1);
+  std::string damaged;
+  ForEachFile([&](const DeltaFileDescription& file) {
+    if (file.kind == Kind::kOperands && damaged.empty()) {
+      damaged = DeltaFileName(dbname_, file.number);
+    }
+  });
+  ASSERT_FALSE(damaged.empty());
+  Options options = last_options_;
+  Close();
+  std::string contents;
+  ASSERT_OK(ReadFileToString(env_, damaged, &contents));
+  std::string changed = contents;
+  ASSERT_GT(changed.size(), 20);
+  changed[20] ^= 1;
+  ASSERT_OK(WriteStringToFile(env_, changed, damaged));
+  Reopen(options);
+  MigratePathsOptions move;
+  move.delta_sorted_path_id = 1;
+  MigratePathsProgress progress;
+  // The next call tries again.
+  for (int i = 0; i < 2; ++i) {
+    const Status s =
+        MigratePaths(db_.get(), db_->DefaultColumnFamily(), move, &progress);
+    ASSERT_TRUE(s.IsCorruption()) << s.ToString();
+    EXPECT_NE(std::string::npos, s.ToString().find(damaged)) << s.ToString();
+    EXPECT_NE(std::string::npos, s.ToString().find("bytes are left to move"))
+        << s.ToString();
+    EXPECT_GT(progress.bytes_left, 0);
+    EXPECT_EQ((PathIds{0, 1}), PathsOf(Tier::kSorted));
+  }
+  Close();
+  ASSERT_OK(WriteStringToFile(env_, contents, damaged));
+  options.delta_sorted_path_id = 1;
+  Reopen(options);
+  ASSERT_OK(MigratePaths(db_.get(), db_->DefaultColumnFamily(), move));
+  EXPECT_EQ(PathIds{1}, PathsOf(Tier::kSorted));
+  CheckPlaced();
+}
+
+// A drain moves no operands without a fold. If every fold is given up, the call
+// ends, and says so.
+TEST_F(DBDeltaPathTest, MigrationTellsOfADrainThatCannotFold) {
+  DestroyAndReopen(PathOptions(2, {0}));
+  MakeSorted();
+  Options options = last_options_;
+  options.enable_delta_separation = false;
+  Reopen(options);
+  std::atomic<int> num_given_up{0};
+  EnableCallBack("DBStrata::BackgroundDeltaCollection::RunMarked:BeforeEdit",
+                 [&num_given_up](void* arg) {
+                   *static_cast<Status*>(arg) =
+                       Status::TryAgain("given up by the test");
+                   ++num_given_up;
+                 });
+  MigratePathsOptions move;
+  move.level_sst_path_ids = Ids{1};
+  const Status s = MigratePaths(db_.get(), db_->DefaultColumnFamily(), move);
+  DisableCallBacks();
+  EXPECT_TRUE(s.IsIncomplete()) << s.ToString();
+  EXPECT_NE(std::string::npos,
+            s.ToString().find("delta files cannot be moved yet"))
+      << s.ToString();
+  EXPECT_NE(std::string::npos, s.ToString().find("bytes are left to move"))
+      << s.ToString();
+  EXPECT_GT(num_given_up, 1);
+  EXPECT_EQ(PathIds{0}, PathsOf(Tier::kSorted));
+  Check();
+  // The next call tries again, and drains the store.
+  ASSERT_OK(MigratePaths(db_.get(), db_->DefaultColumnFamily(), move));
+  EXPECT_EQ(PathIds{}, PathsOf(Tier::kSorted));
+  Check();
+}
+
 TEST_F(DBDeltaPathTest, BackgroundJobsLeaveFilesToAMigration) {
   DestroyAndReopen(PathOptions(2, {0}));
   MakeSorted();
