@@ -17,6 +17,7 @@
 #include "logging/logging.h"
 #include "rocksdb/file_system.h"
 #include "test_util/sync_point.h"
+#include "util/strata/status_message.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -132,7 +133,7 @@ Status VersionEditHandlerPointInTime::RefuseUnlistedPath(
   // Only a recovery may end with a state that lacks lost files, so only a
   // recovery can give the path up.
   return allow_incomplete_valid_version_
-             ? Status::CopyAppendMessage(
+             ? AppendMessage(
                    s, "",
                    ". If a path is lost, name an empty directory in its place: "
                    "best-efforts recovery then goes back to a state without "

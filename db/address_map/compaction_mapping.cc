@@ -16,6 +16,7 @@
 #include "logging/logging.h"
 #include "monitoring/statistics_impl.h"
 #include "test_util/sync_point.h"
+#include "util/strata/status_message.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -205,7 +206,7 @@ Status CompactionMapping::Settle() {
   // name, which readers of the old files still need.
   Status s = removals_->Demote(blobs_->map());
   if (!s.ok()) {
-    s = Status::CopyAppendMessage(
+    s = AppendMessage(
         s, ": ",
         "column family " + compaction_->column_family_data()->GetName() +
             ": the names of values that a compaction has removed cannot be "

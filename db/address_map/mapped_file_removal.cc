@@ -16,6 +16,7 @@
 #include "db/version_edit.h"
 #include "db/version_set.h"
 #include "test_util/sync_point.h"
+#include "util/strata/status_message.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -225,7 +226,7 @@ Status MappedFileRemoval::Settle() {
   });
   TEST_SYNC_POINT_CALLBACK("MappedFileRemoval::Settle:Status", &s);
   if (!s.ok()) {
-    s = Status::CopyAppendMessage(
+    s = AppendMessage(
         s, ": ",
         "column family " + cfd_->GetName() +
             ": the keys of files that could not be deleted cannot be read, so "

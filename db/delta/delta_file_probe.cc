@@ -20,6 +20,7 @@
 #include "table/meta_blocks.h"
 #include "table/sst_file_writer_collectors.h"
 #include "table/unique_id_impl.h"
+#include "util/strata/status_message.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -34,7 +35,7 @@ Status WithFileName(const Status& s, const std::string& name) {
   const char* const message = s.getState();
   return s.ok() || (message != nullptr && strstr(message, name.c_str()))
              ? s
-             : Status::CopyAppendMessage(s, " in ", name);
+             : AppendMessage(s, " in ", name);
 }
 
 Status ReadTable(const ImmutableOptions& options,

@@ -26,6 +26,7 @@
 #include "util/cast_util.h"
 #include "util/stop_watch.h"
 #include "util/strata/overlapped_reads.h"
+#include "util/strata/status_message.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -366,7 +367,7 @@ Status DeltaFileReader::Named(const Status& s) const {
   }
   return strstr(message, file_name_.c_str()) != nullptr
              ? s
-             : Status::CopyAppendMessage(s, " in ", file_name_);
+             : AppendMessage(s, " in ", file_name_);
 }
 
 Status DeltaFileReader::Corrupt(const char* what) const {

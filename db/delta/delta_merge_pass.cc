@@ -22,6 +22,7 @@
 #include "test_util/sync_point.h"
 #include "util/heap.h"
 #include "util/stop_watch.h"
+#include "util/strata/status_message.h"
 #include "util/vector_iterator.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -37,7 +38,7 @@ Status Named(const Status& s, const std::string& file_name) {
     return s;
   }
   return message == nullptr ? Status::Corruption(file_name, "damaged")
-                            : Status::CopyAppendMessage(s, " in ", file_name);
+                            : AppendMessage(s, " in ", file_name);
 }
 
 // Returns true if the file may have entries in the range of the input.

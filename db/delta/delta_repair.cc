@@ -31,6 +31,7 @@
 #include "file/filename.h"
 #include "logging/logging.h"
 #include "table/merging_iterator.h"
+#include "util/strata/status_message.h"
 #include "util/vector_iterator.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -568,7 +569,7 @@ Status DeltaRepair::BeginFlush(ColumnFamilyData* cfd,
 const Status& DeltaRepair::SetStatus(const ColumnFamilyData& cfd,
                                      const Status& s) {
   if (!s.ok()) {
-    status_ = Status::CopyAppendMessage(
+    status_ = AppendMessage(
         s, ": ",
         "column family " + cfd.GetName() +
             ": a WAL cannot be converted, LOG names it; if it cannot be "
@@ -722,8 +723,7 @@ Status DeltaRepair::OrderTables(const ColumnFamilyData& cfd,
   RepairTableOrder order(cfd.user_comparator(), std::move(inputs));
   const Status s = order.Compute();
   if (!s.ok()) {
-    return Status::CopyAppendMessage(
-        s, ": ", "tables of column family " + cfd.GetName());
+    return AppendMessage(s, ": ", "tables of column family " + cfd.GetName());
   }
   std::vector<uint64_t> epoch_numbers;
   for (const FileMetaData* table : tables) {

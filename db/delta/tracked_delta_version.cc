@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "db/delta/delta_edit.h"
+#include "util/strata/status_message.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -17,7 +18,7 @@ Status TrackedDeltaVersion::Apply(const DeltaEdit& edit, const Comparator* ucmp,
   Status s = builder_.Apply(edit, ucmp, make_file);
   if (s.IsNotSupported() && !family.empty()) {
     // The options of this column family are the reason.
-    return Status::CopyAppendMessage(s, " (column family ", family + ")");
+    return AppendMessage(s, " (column family ", family + ")");
   }
   if (!s.ok() || verify == nullptr) {
     return s;

@@ -11,6 +11,7 @@
 #include "db/path_layout/directory_names.h"
 #include "db/path_layout/path_layout.h"
 #include "options/cf_options.h"
+#include "util/strata/status_message.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -162,14 +163,14 @@ CopyPlan::CopyPlan(const CopyLayout& layout, const std::string& directory,
 Status CopyPlan::Validate() const {
   Status s = ValidateLayout(layout_.all);
   if (!s.ok()) {
-    return Status::CopyAppendMessage(s, " in the layout of all ",
-                                     "column families of a copy");
+    return AppendMessage(s, " in the layout of all ",
+                         "column families of a copy");
   }
   for (const auto& [name, family] : layout_.column_families) {
     s = ValidateLayout(family);
     if (!s.ok()) {
-      return Status::CopyAppendMessage(
-          s, " in the layout of a copy for column family ", name);
+      return AppendMessage(s, " in the layout of a copy for column family ",
+                           name);
     }
   }
   for (size_t i = 0; i < other_directories_.size(); ++i) {

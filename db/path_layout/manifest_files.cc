@@ -24,6 +24,7 @@
 #include "rocksdb/comparator.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/options.h"
+#include "util/strata/status_message.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -238,7 +239,8 @@ Status FindManifest(FileSystem* fs, const std::string& dbname,
     }
   }
   if (!s.ok()) {
-    return s;
+    // The status of a directory that is missing names nothing.
+    return AppendMessage(s, dbname, " cannot be listed");
   }
   if (largest == 0) {
     return Status::NotFound(dbname, "has no MANIFEST");

@@ -7,6 +7,7 @@
 #include "file/filename.h"
 #include "file/strata/durable_files.h"
 #include "rocksdb/file_system.h"
+#include "util/strata/status_message.h"
 #include "util/string_util.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -96,7 +97,7 @@ Status PathMoveMark::Read(FileSystem* fs, const std::string& dbname) {
   if (s.ok()) {
     s = DecodeFrom(text);
   }
-  return s.IsCorruption() ? Status::CopyAppendMessage(s, ": ", fname) : s;
+  return s.IsCorruption() ? AppendMessage(s, ": ", fname) : s;
 }
 
 Status PathMoveMark::Delete(FileSystem* fs, const std::string& dbname) {

@@ -23,6 +23,7 @@
 #include "rocksdb/rate_limiter.h"
 #include "rocksdb/system_clock.h"
 #include "util/strata/path_list.h"
+#include "util/strata/status_message.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -69,7 +70,7 @@ Status PathMover::Lock() {
     s = fs_->LockFile(LockFileName(dbname_), IOOptions(), &lock_, nullptr);
     if (!s.ok()) {
       lock_ = nullptr;
-      s = Status::CopyAppendMessage(
+      s = AppendMessage(
           s, ". ", "The database must not be open while its files are moved");
     }
   }
@@ -663,7 +664,7 @@ Status PathMover::Run(const FamilyOf& family_of, const std::string& wal_dir,
     s = Execute();
   }
   if (!s.ok()) {
-    return Status::CopyAppendMessage(
+    return AppendMessage(
         s, ". ",
         std::string("The move is unfinished: run the same command again") +
             (KeepsOldPaths() ? ". All files are still in the old paths" : ""));

@@ -14,6 +14,7 @@
 #include "file/filename.h"
 #include "options/strata/path_prices.h"
 #include "rocksdb/file_system.h"
+#include "util/strata/status_message.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -84,7 +85,7 @@ Status StoredCost::SetPrices(const std::string& name,
   }
   Status s = CheckPathPrices(name, prices, reference->paths.size());
   if (!s.ok()) {
-    return Status::CopyAppendMessage(s, " in column family ", reference->name);
+    return AppendMessage(s, " in column family ", reference->name);
   }
   std::map<std::string, double> price_of;
   for (size_t i = 0; i < prices.size(); ++i) {

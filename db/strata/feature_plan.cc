@@ -12,6 +12,7 @@
 #include "options/cf_options.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/merge_operator.h"
+#include "util/strata/status_message.h"
 #include "utilities/strata/unknown_merge_operator.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -241,7 +242,7 @@ Status FeaturePlan::CheckSpace(FileSystem* fs, uint64_t wal_bytes) const {
     }
     const Status s = needs.Check(fs);
     if (!s.ok()) {
-      return Status::CopyAppendMessage(s, ", for column family ", family.name);
+      return AppendMessage(s, ", for column family ", family.name);
     }
   }
   return Status::OK();

@@ -15,6 +15,7 @@
 #include "rocksdb/file_system.h"
 #include "rocksdb/sst_file_reader.h"
 #include "rocksdb/table_properties.h"
+#include "util/strata/status_message.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -62,7 +63,7 @@ Status FeatureTraces::AddFiles(FileSystem* fs,
       continue;
     }
     if (!s.ok()) {
-      return Status::CopyAppendMessage(s, " in ", directory);
+      return AppendMessage(s, " in ", directory);
     }
     // The order is the same whatever the file system is.
     for (const std::string& name :
@@ -83,7 +84,7 @@ Status FeatureTraces::AddTables(const Options& options,
     SstFileReader reader(options);
     const Status s = reader.Open(fname);
     if (!s.ok()) {
-      return Status::CopyAppendMessage(s, " in ", fname);
+      return AppendMessage(s, " in ", fname);
     }
     ++num_tables_;
     const auto properties = reader.GetTableProperties();

@@ -13,6 +13,7 @@
 #include "options/strata/path_prices.h"
 #include "rocksdb/utilities/cf_paths.h"
 #include "util/strata/path_list.h"
+#include "util/strata/status_message.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -204,7 +205,7 @@ Status ValidatePathOptions(
   for (const ColumnFamilyDescriptor& cf : column_families) {
     const Status s = ValidatePathOptions(db_options, cf.options);
     if (!s.ok()) {
-      return Status::CopyAppendMessage(s, " in column family ", cf.name);
+      return AppendMessage(s, " in column family ", cf.name);
     }
   }
   return Status::OK();
@@ -265,7 +266,7 @@ Status OverrideCfPaths(const std::vector<DbPath>& cf_paths,
     const Status s =
         ValidateIds(cf.options, std::max<size_t>(cf_paths.size(), 1));
     if (!s.ok()) {
-      return Status::CopyAppendMessage(s, " in column family ", cf.name);
+      return AppendMessage(s, " in column family ", cf.name);
     }
   }
   for (ColumnFamilyDescriptor& cf : *cf_descs) {

@@ -15,6 +15,7 @@
 #include "rocksdb/table.h"
 #include "rocksdb/utilities/options_type.h"
 #include "util/strata/path_list.h"
+#include "util/strata/status_message.h"
 #include "util/string_util.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -230,7 +231,7 @@ Status ConfigApplier::CheckSection(const ConfigFile::Section& section) const {
     T after;
     const Status s = SetOption(lenient, line, options, &after);
     if (!s.ok()) {
-      return Status::CopyAppendMessage(
+      return AppendMessage(
           file_->Error(line.number, line.name + "=" + line.value, s),
           HintFor(options, config_, line), "");
     }

@@ -22,6 +22,7 @@
 #include "rocksdb/file_system.h"
 #include "rocksdb/utilities/options_util.h"
 #include "util/strata/secure_getenv.h"
+#include "util/strata/status_message.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -199,7 +200,7 @@ Status CheckConfigCommand::CheckDatabase(const std::string& name,
   Database database;
   Status s = Load(name, &database);
   if (!s.ok()) {
-    return Status::CopyAppendMessage(s, " in the OPTIONS file of ", name);
+    return AppendMessage(s, " in the OPTIONS file of ", name);
   }
   fprintf(stdout, "%s: %zu column families, %s\n", clean_name.c_str(),
           database.families.size(),

@@ -34,6 +34,9 @@ class UnknownComparator : public Comparator {
   void FindShortestSeparator(std::string* /*start*/,
                              const Slice& /*limit*/) const override {}
   void FindShortSuccessor(std::string* /*key*/) const override {}
+  bool CanKeysWithDifferentByteContentsBeEqual() const override {
+    return false;
+  }
 };
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include "rocksdb/utilities/options_util.h"
 #include "test_util/sync_point.h"
 #include "tools/strata/ldb_path_flags.h"
+#include "util/strata/status_message.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -196,7 +197,7 @@ Status DisableFeaturesCommand::Lock() {
   }
   if (!s.ok()) {
     lock_ = nullptr;
-    s = Status::CopyAppendMessage(
+    s = AppendMessage(
         s, ". ",
         db_path_ + " must be writable, and the database must not be open");
   }
@@ -519,7 +520,7 @@ Status DisableFeaturesCommand::ConvertFamilies() {
     const Status s =
         removal.Run(handle->second, family.work, family.target_path_id);
     if (!s.ok()) {
-      return Status::CopyAppendMessage(s, ", in column family ", family.name);
+      return AppendMessage(s, ", in column family ", family.name);
     }
     PrintLine("[" + family.name + "] done");
   }
@@ -596,7 +597,7 @@ Status DisableFeaturesCommand::AddTables() {
     }
     const Status s = traces_.AddTables(Options(options_, options), fnames);
     if (!s.ok()) {
-      return Status::CopyAppendMessage(s, ", in column family ", family.name);
+      return AppendMessage(s, ", in column family ", family.name);
     }
   }
   return Status::OK();
@@ -647,7 +648,7 @@ Status DisableFeaturesCommand::Run() {
   if (checks_space_) {
     s = plan_->CheckSpace(fs(), WalBytes());
     if (!s.ok()) {
-      return Status::CopyAppendMessage(
+      return AppendMessage(
           s, ". ",
           std::string("--") + kCheckSpace +
               "=false begins all the same. If the space is used up, nothing "

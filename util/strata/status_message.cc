@@ -21,6 +21,12 @@ Status WithMessage(const Status& s, const std::string& message) {
   return Status(after, s.severity());
 }
 
+Status AppendMessage(const Status& s, const Slice& delimiter,
+                     const Slice& text) {
+  assert(!s.ok());
+  return WithMessage(s, MessageOf(s) + delimiter.ToString() + text.ToString());
+}
+
 std::string MessageOf(const Status& s) {
   const char* const message = s.getState();
   return message == nullptr ? "" : message;

@@ -35,6 +35,10 @@ TEST(StatusMessageTest, StatusNeedNotHaveAMessage) {
   const Status s = WithMessage(Status::NoSpace(), "text");
   EXPECT_TRUE(s.IsNoSpace());
   EXPECT_EQ(MessageOf(s), "text");
+  const Status appended = AppendMessage(Status::NoSpace(), "in ", "file");
+  EXPECT_TRUE(appended.IsNoSpace());
+  EXPECT_EQ(MessageOf(appended), "in file");
+  EXPECT_EQ(MessageOf(AppendMessage(s, ", ", "more")), "text, more");
 }
 
 }  // namespace ROCKSDB_NAMESPACE
