@@ -13,6 +13,7 @@
 #include "db/delta/delta_store.h"
 #include "db/delta/delta_table_factory.h"
 #include "db/merged_value/merged_value_cache.h"
+#include "db/scan_sort/scan_debts.h"
 #include "db/table_cache.h"
 #include "db/version_set.h"
 #include "options/options_helper.h"
