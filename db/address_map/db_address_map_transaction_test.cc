@@ -816,8 +816,8 @@ TEST_F(DBAddressMapTransactionTest, HiddenNamesWithoutAValueAreForgotten) {
   }
 }
 
-// Of each key, only names that a newer one hides are forgotten. If the newest
-// value is lost, although no blob file is damaged, the open fails.
+// A recovery forgets only names that a newer name of the same key hides. If the
+// newest value is lost, although no blob file is damaged, the open fails.
 TEST_F(DBAddressMapTransactionTest, NewestNameWithoutAValueIsNotForgotten) {
   Options options = MapOptions();
   options.enable_lsm_bypass = false;

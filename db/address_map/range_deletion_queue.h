@@ -44,10 +44,10 @@ struct CommittedRangeDeletion {
 // the values that are below both of its limits, and the newest deletion hides
 // the most.
 //
-// What a sweep has left of a range is older than a later deletion of the whole
-// range. So it stays a range of its own, and is swept first: otherwise a range
-// that is deleted again and again would be swept from its start each time, and
-// its end never.
+// The rest of a range after an unfinished sweep is older than a later deletion
+// of the whole range. So the rest stays a range of its own, and is swept first.
+// Otherwise each deletion of a range would begin the sweep at the start of the
+// range again, and no sweep would reach the end.
 //
 // A range deletion that is missing in the queue does no harm: its values are
 // freed by the compaction that merges the deletion and the values, or when the

@@ -33,10 +33,10 @@ class Decompressor;
 // Copies the live values of some blob files to new files, in key order. The old
 // files form sorted runs of one or more files, which are merged.
 //
-// The values of hot files may take more space than before, as the compression
-// of the column family has changed. Those that do not fit into the space of
-// their old files go to their home path, as in BlobDemotionJob: otherwise the
-// copies of all would have no room within blob_hot_bytes.
+// Hot values may become larger when they are copied, because the compression
+// type of the column family has changed. Values that do not fit into the space
+// of the old files go to their home path, as in BlobDemotionJob. Otherwise the
+// copies would exceed blob_hot_bytes, and the job would fail.
 //
 // Memory: For each run, that of BlobLiveRecords, whose read_size is smaller if
 // there are many runs (Context::max_read_memory); and that of BlobCopyWriter.
@@ -123,8 +123,8 @@ class BlobGcJob : public BlobCopyJob {
   // Adds the input's current record to the output, or leaves it in its file if
   // the value has become too large.
   Status Copy(Input* input);
-  // Returns how many bytes the key and the value of the next record may have
-  // that is compressed again and stays hot.
+  // Returns the largest size in bytes, of key and value together, with which
+  // the next value may be compressed again and stay hot.
   uint64_t HotRoomLeft() const;
   // Ends the output file if the next key is beyond a bound, or if it has its
   // part of the values.
@@ -139,7 +139,7 @@ class BlobGcJob : public BlobCopyJob {
   const std::vector<BlobGcStorage::File> files_;
   const uint32_t path_id_;
   BlobCopyWriters writers_;
-  BlobCopyWriter* const writer_;  // of the path of the files
+  BlobCopyWriter* const writer_;  // writes to the path of files_
   std::vector<std::unique_ptr<Input>> inputs_;
   size_t next_bound_ = 0;  // index in Context::bounds
   // These are sums of the sizes that records have in their old files, because
@@ -147,8 +147,9 @@ class BlobGcJob : public BlobCopyJob {
   uint64_t bytes_to_copy_ = 0;    // all records
   uint64_t bytes_done_ = 0;       // copied records
   uint64_t bytes_in_pieces_ = 0;  // equal parts for the complete pieces
-  // Of files whose values are compressed again: bytes of the records, and of
-  // the copies that have stayed hot. Several threads may open files.
+  // These count only values that are compressed again. hot_room_: bytes of
+  // their old records; several threads may open files. hot_used_: bytes of the
+  // copies that have stayed hot.
   std::atomic<uint64_t> hot_room_{0};
   uint64_t hot_used_ = 0;
   Stats stats_;

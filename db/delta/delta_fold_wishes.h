@@ -22,8 +22,8 @@ namespace ROCKSDB_NAMESPACE {
 // and may decide only about a value that includes all its operands
 // (DeltaHoldingFilter).
 //
-// Up to kMaxKeys keys of up to kMaxKeyBytes are stored individually, or one key
-// of any size. Beyond that they are replaced by the range that includes them.
+// The set stores up to kMaxKeys keys of up to kMaxKeyBytes bytes in all, or one
+// key of any size. The range that includes all keys replaces a larger set.
 //
 // Not thread-safe.
 //

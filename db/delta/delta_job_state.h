@@ -223,8 +223,8 @@ class DeltaJobState {
     }
   }
 
-  // To be called around each call of CompactRange(), which fulfils the wishes
-  // that there are when it begins.
+  // CompactRange() calls them at its begin and at its end. It fulfils only the
+  // wishes of compactions that ended before it began.
   void BeginCall() { ++num_calls_; }
   void EndCall() {
     assert(num_calls_ > 0);

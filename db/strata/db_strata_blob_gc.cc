@@ -147,7 +147,6 @@ void DBStrata::ScheduleBlobGc(ColumnFamilyData* cfd) {
     return;
   }
   ScanDebts* const debts = blobs->scan_debts();
-  debts->SetBudget(cf_options.blob_scan_sort_budget);
   if (cfd->current()->storage_info()->LevelFiles(0).empty()) {
     debts->level0()->Clear();
   }

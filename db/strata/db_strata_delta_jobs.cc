@@ -46,8 +46,8 @@ int NumMerges(ColumnFamilySet* families) {
 
 // Returns the families that may have jobs. They take turns with collections,
 // as the first ones would otherwise take all places as long as they have work.
-// last_turn: set to the number of the last turn, which was that of the last one
-// of the families.
+// last_turn: set to the number of the last turn, which the last family in the
+// result has had.
 std::vector<ColumnFamilyData*> FamiliesInTurn(ColumnFamilySet* families,
                                               uint64_t* last_turn) {
   std::vector<ColumnFamilyData*> result;
