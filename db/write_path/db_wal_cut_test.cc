@@ -256,6 +256,8 @@ class DBWalCutTest : public DBTestBase {
     options.wal_mmap_buffer_size = 64 << 10;
     options.avoid_flush_during_recovery = true;
     options.avoid_flush_during_shutdown = true;
+    // The default of RocksDB, but not of its tests.
+    options.wal_recovery_mode = WALRecoveryMode::kPointInTimeRecovery;
     return options;
   }
   Options DeviceOptions() {
