@@ -780,13 +780,28 @@ TEST_F(DBPathFaultTest, ErrorOfTheWalStaysFatalWithTransactions) {
   fs_->SetFault(slow_, Fault::kNone);
   ExpectRecovery();
 
-  fs_->SetFault(dbname_, Fault::kLost);
-  EXPECT_NOK(Put("refused", "value"));
-  fs_->SetFault(dbname_, Fault::kNone);
-  EXPECT_EQ(BgError().severity(), Status::Severity::kFatalError);
-  EXPECT_NOK(db_->Resume());
-  Reopen(options_);
-  ExpectValues(0, 10);
+  // A write that cannot be appended, and one that is appended, but not synced.
+  for (const bool is_appended : {false, true}) {
+    SCOPED_TRACE(is_appended);
+    if (is_appended) {
+      SyncPoint::GetInstance()->SetCallBack(
+          "WritableFileWriter::SyncInternal:0",
+          [&](void*) { fs_->SetFault(dbname_, Fault::kLost); });
+      SyncPoint::GetInstance()->EnableProcessing();
+    } else {
+      fs_->SetFault(dbname_, Fault::kLost);
+    }
+    WriteOptions sync;
+    sync.sync = true;
+    EXPECT_NOK(db_->Put(sync, "refused", "value"));
+    SyncPoint::GetInstance()->DisableProcessing();
+    SyncPoint::GetInstance()->ClearAllCallBacks();
+    fs_->SetFault(dbname_, Fault::kNone);
+    EXPECT_EQ(BgError().severity(), Status::Severity::kFatalError);
+    EXPECT_NOK(db_->Resume());
+    Reopen(options_);
+    ExpectValues(0, 10);
+  }
 }
 
 // The first value of a batch is in the memtable when the second one cannot be
