@@ -233,6 +233,8 @@ class Run:
         with self.lock:
             if result.result == 'caught' or not self.quick:
                 results.keep(self.results, result)
+            else:
+                results.forget_earlier(self.results, result)
             text = {'caught': f'{result.program} {result.case} {result.how} after '
                               f'{result.seconds} s', 'missed': f'{bug.what} {bug.effect}'}
             note = f' ({result.note})' if result.note else ''

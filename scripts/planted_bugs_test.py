@@ -273,6 +273,11 @@ if grep -q '%s' "$lib"; then %s; else echo "[       OK ] S.A (0 ms)"; fi
         self.assertEqual(self.run_bugs('map-a', 'map-odd')[3], ['first_test', 'first_test'])
         self.assertEqual(self.run_bugs('map-a', '--fresh')[3], ['first_test'])
         self.assertEqual(len(self.run_bugs('map-a')[1]), 6)
+        # What is not caught any more has no result until all programs have run.
+        code, without, out, _ = self.run_bugs('map-missed', '--quick')
+        self.assertEqual((code, len(without)), (1, 5))
+        self.assertIn('1 planted bugs: 0 caught, 0 not caught, 0 with errors, 1 without', out)
+        self.assertEqual(self.run_bugs('map-missed')[1]['map-missed'].result, 'missed')
         with open(os.path.join(self.dir, results.FILE), encoding='utf-8') as f:
             names = [line.split('\t')[0] for line in f]
         self.assertEqual(names, ['name', *sorted(rows)])

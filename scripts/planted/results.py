@@ -56,8 +56,18 @@ def read(path):
 def keep(path, result):
     """Puts a result into the file in place of an earlier one of the same bug. The lines are in the
     order of the names, so that two versions of the file can be compared and merged."""
+    write(path, read(path) | {result.name: result})
+
+
+def forget_earlier(path, result):
+    """Takes a result of the same bug out of the file if it is of another patch or source."""
     known = read(path)
-    known[result.name] = result
+    if result.name in known and known[result.name].digest != result.digest:
+        del known[result.name]
+        write(path, known)
+
+
+def write(path, known):
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path + '.tmp', 'w', encoding='utf-8') as f:
         f.write('\t'.join(FIELDS) + '\n')
