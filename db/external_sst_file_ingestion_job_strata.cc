@@ -123,7 +123,9 @@ Status ExternalSstFileIngestionJob::WriteDeltaAnchors(SuperVersion* sv,
   read_options.total_order_seek = true;
   const std::unique_ptr<InternalIterator> points(reader->NewIterator(
       read_options, /*prefix_extractor=*/nullptr, /*arena=*/nullptr,
-      /*skip_filters=*/true, TableReaderCaller::kExternalSSTIngestion));
+      /*skip_filters=*/true, TableReaderCaller::kExternalSSTIngestion,
+      /*compaction_readahead_size=*/0,
+      /*allow_unprepared_value=*/true));
   const std::unique_ptr<FragmentedRangeTombstoneIterator> ranges(
       reader->NewRangeTombstoneIterator(read_options));
 

@@ -26,6 +26,7 @@
 #include "rocksdb/utilities/backup_engine.h"
 #include "rocksdb/utilities/checkpoint.h"
 #include "test_util/strata/address_map_db_test_util.h"
+#include "test_util/strata/embedded_value_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
 
@@ -686,6 +687,31 @@ TEST_F(DBAddressMapFileTest, LostValueFailsTheOpenOrItsReads) {
   ASSERT_EQ(lines.size(), 1);
   EXPECT_NE(lines[0].find(Slice("b").ToString(/*hex=*/true)), std::string::npos)
       << lines[0];
+}
+
+// Scans for mapped values read no values that SST files embed.
+TEST_F(DBAddressMapFileTest, DamagedEmbeddedValueStopsNoScan) {
+  Options options = MapOptions();
+  options.save_blob_address_map = false;
+  options.disable_auto_compactions = true;
+  DestroyAndReopen(options);
+  ASSERT_OK(Put("a", Value(1)));
+  ASSERT_OK(Put("c", Value(2)));
+  ASSERT_OK(Flush());
+  const std::string file = dbname_ + "/external.sst";
+  ASSERT_NO_FATAL_FAILURE(WriteDamagedEmbeddedValue(options, file, "b"));
+  ASSERT_OK(db_->IngestExternalFile({file}, IngestExternalFileOptions()));
+  EXPECT_EQ(NumTableFilesAtLevel(0), 2);
+
+  Reopen(options);
+  EXPECT_EQ(Get("a"), Value(1));
+  std::string value;
+  EXPECT_TRUE(db_->Get(ReadOptions(), "b", &value).IsCorruption());
+  EXPECT_EQ(Blobs()->map()->NumEntries(), 2);
+  ASSERT_OK(db_->DeleteRange(WriteOptions(), "a", "d"));
+  ASSERT_OK(Flush());
+  WaitForJobs();
+  EXPECT_EQ(Blobs()->map()->NumEntries(), 0);
 }
 
 TEST_F(DBAddressMapFileTest, VerifierFindsADamagedValue) {

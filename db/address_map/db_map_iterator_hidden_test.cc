@@ -129,7 +129,7 @@ TEST_F(DBMapIteratorHiddenTest, TailingIteratorMeetsALaterExtractor) {
     read_options.tailing = true;
     read_options.total_order_seek = total_order;
     const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
-    ASSERT_OK(db_->SetOptions({{"prefix_extractor", "fixed:2"}}));
+    ASSERT_OK(db_->SetOptions({{"prefix_extractor", "fixed:1"}}));
     ASSERT_OK(Put("qq1", Value(2)));
     ASSERT_OK(Flush());
     iter->Seek("pp");
@@ -302,6 +302,54 @@ TEST_F(MapIteratorPrefixTest, HiddenKeysOutsideThePrefixCauseNoError) {
         expected += key + "=" + value + ";";
       }
       EXPECT_EQ(all, expected);
+    }
+  }
+}
+
+// RocksDB takes a key that is shorter than the prefix for one that has it, and
+// may return an older value of it.
+TEST_F(MapIteratorPrefixTest, HiddenShortKeyCausesNoError) {
+  for (const bool changes_extractor : {false, true}) {
+    for (const bool overwrites : {false, true}) {
+      SCOPED_TRACE(testing::Message() << changes_extractor << overwrites);
+      Options options = MapOptions();
+      options.prefix_extractor.reset(NewFixedPrefixTransform(kPrefixSize));
+      BlockBasedTableOptions table;
+      table.filter_policy.reset(NewBloomFilterPolicy(20));
+      options.table_factory.reset(NewBlockBasedTableFactory(table));
+      DestroyAndReopen(options);
+      ASSERT_OK(Put("ab\xffz", "first"));
+      ASSERT_OK(Put("ac", "old"));
+      ASSERT_OK(Flush());
+      ASSERT_OK(Put("zzz", "last"));
+      ASSERT_OK(overwrites ? Put("ac", "new") : Delete("ac"));
+      ASSERT_OK(Flush());
+      WaitForJobs();
+      if (changes_extractor) {
+        ASSERT_OK(dbfull()->SetOptions({{"prefix_extractor", "fixed:1"}}));
+      }
+
+      const std::string upper("ac\0", 3);
+      const Slice bound(upper);
+      ReadOptions read_options;
+      read_options.auto_prefix_mode = !changes_extractor;
+      read_options.iterate_upper_bound = &bound;
+      const std::unique_ptr<Iterator> iter(db_->NewIterator(read_options));
+      iter->Seek("ab\xff");
+      ASSERT_TRUE(iter->Valid()) << iter->status().ToString();
+      EXPECT_EQ(iter->value(), "first");
+      // The file that hides the old value was left out.
+      iter->Next();
+      EXPECT_FALSE(iter->Valid());
+      EXPECT_OK(iter->status());
+
+      // Without filters, and in other ranges, the newest value is there.
+      read_options.auto_prefix_mode = false;
+      read_options.total_order_seek = true;
+      const std::unique_ptr<Iterator> all(db_->NewIterator(read_options));
+      all->Seek("ac");
+      EXPECT_EQ(all->Valid(), overwrites);
+      EXPECT_OK(all->status());
     }
   }
 }

@@ -96,16 +96,22 @@ MapValueIterator::Suspects MapValueIterator::SuspectsOf(
   if (read_options.ignore_range_deletions || read_options.table_filter) {
     return Suspects::kAll;
   }
-  // With auto_prefix_mode, filters are used only where they do not affect the
-  // entries that the scan sees.
-  if (read_options.total_order_seek || read_options.auto_prefix_mode) {
+  if (read_options.total_order_seek) {
     return Suspects::kNone;
   }
   if (read_options.tailing) {
     return Suspects::kAll;
   }
-  return prefix_extractor == nullptr ? Suspects::kNone
-                                     : Suspects::kOutsidePrefix;
+  if (prefix_extractor == nullptr) {
+    return Suspects::kNone;
+  }
+  if (!read_options.auto_prefix_mode) {
+    return Suspects::kOutsidePrefix;
+  }
+  // Filters are used only where they do not affect the entries that the scan
+  // sees, apart from short keys.
+  return read_options.iterate_upper_bound == nullptr ? Suspects::kNone
+                                                     : Suspects::kShortKeys;
 }
 
 void MapValueIterator::LeaveKept() {
@@ -341,7 +347,18 @@ void MapValueIterator::BeforeStep(bool forward) {
 }
 
 bool MapValueIterator::IsSuspect(const Slice& user_key) const {
-  return suspects_ == Suspects::kAll || !scope_.Covers(user_key);
+  switch (suspects_) {
+    case Suspects::kNone:
+      return false;
+    case Suspects::kShortKeys:
+      return IsShort(user_key);
+    case Suspects::kOutsidePrefix:
+      return !scope_.Covers(user_key) || IsShort(user_key);
+    case Suspects::kAll:
+      return true;
+  }
+  assert(false);
+  return true;
 }
 
 bool MapValueIterator::OnDead() {

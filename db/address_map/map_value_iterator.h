@@ -121,8 +121,11 @@ class MapValueIterator final : public PassThroughIterator,
     std::multimap<MapName, AddressMap::Lookup, MapNameLess> kept;
   };
 
-  // The entries that may lack their values in the map.
-  enum class Suspects { kNone, kOutsidePrefix, kAll };
+  // The entries that may lack their values in the map. Keys are short that have
+  // less bytes than the upper bound. A filter is used where all keys between a
+  // prefix and a bound of that many bytes have the prefix, but for short ones
+  // (auto_prefix_mode, or a file with another extractor).
+  enum class Suspects { kNone, kShortKeys, kOutsidePrefix, kAll };
 
   static Suspects SuspectsOf(const ReadOptions& read_options,
                              const SliceTransform* prefix_extractor);
@@ -160,6 +163,10 @@ class MapValueIterator final : public PassThroughIterator,
   // child's value is used unchanged.
   Slice Replacement() const;
   bool PinningEnabled() const;
+  bool IsShort(const Slice& user_key) const {
+    return read_options_.iterate_upper_bound != nullptr &&
+           user_key.size() < read_options_.iterate_upper_bound->size();
+  }
   bool IsSuspect(const Slice& user_key) const;
   // Returns true if the child's entry is dead. Keeps the entry if it is a
   // suspect that is not dead.

@@ -10,6 +10,7 @@
 
 #include "db/address_map/address_map_store.h"
 #include "db/address_map/mapped_blob_index.h"
+#include "db/address_map/prepare_blob_index.h"
 #include "db/column_family.h"
 #include "db/dbformat.h"
 #include "db/table_cache.h"
@@ -150,12 +151,15 @@ Status MappedFileRemoval::Scan(
         /*max_file_size_for_l0_meta_pin=*/0,
         /*smallest_compaction_key=*/nullptr,
         /*largest_compaction_key=*/nullptr,
-        /*allow_unprepared_value=*/false));
+        /*allow_unprepared_value=*/true));
     for (iter->SeekToFirst(); s.ok() && iter->Valid(); iter->Next()) {
       ParsedInternalKey key;
       s = ParseInternalKey(iter->key(), &key, /*log_err_key=*/false);
-      if (!s.ok() || key.type != kTypeBlobIndex ||
-          !MappedBlobIndex::IsMapped(iter->value())) {
+      if (!s.ok() || key.type != kTypeBlobIndex) {
+        continue;
+      }
+      s = PrepareBlobIndex(iter.get(), &key);
+      if (!s.ok() || !MappedBlobIndex::IsMapped(iter->value())) {
         continue;
       }
       MappedBlobIndex index;

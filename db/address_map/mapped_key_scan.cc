@@ -7,6 +7,8 @@
 #include <mutex>
 #include <utility>
 
+#include "db/address_map/mapped_blob_index.h"
+#include "db/address_map/prepare_blob_index.h"
 #include "db/column_family.h"
 #include "db/version_set.h"
 #include "memory/arena.h"
@@ -95,7 +97,7 @@ Status MappedKeyScan::RunRange(const std::string* begin, const std::string* end,
   Arena arena;
   MergeIteratorBuilder builder(&cfd_->internal_comparator(), &arena);
   version_->AddIterators(read_options, file_options_, &builder,
-                         /*allow_unprepared_value=*/false, kMaxSequenceNumber);
+                         /*allow_unprepared_value=*/true, kMaxSequenceNumber);
   ScopedArenaPtr<InternalIterator> iter(builder.Finish());
   if (iter == nullptr) {
     return Status::OK();  // no files
@@ -134,7 +136,14 @@ Status MappedKeyScan::VisitEntries(InternalIterator* iter,
         key.type == kTypeMerge) {
       continue;
     }
-    const Slice value = iter->value();
+    Slice value;
+    if (key.type == kTypeBlobIndex) {
+      s = PrepareBlobIndex(iter, &key);
+      if (!s.ok()) {
+        break;
+      }
+      value = iter->value();
+    }
     const bool is_mapped =
         key.type == kTypeBlobIndex && MappedBlobIndex::IsMapped(value);
     if (!all_versions_ || (is_mapped && MappedBlobIndex::IsDirect(value))) {

@@ -12,6 +12,7 @@
 
 #include "db/address_map/address_map_store.h"
 #include "db/address_map/mapped_blob_index.h"
+#include "db/address_map/prepare_blob_index.h"
 #include "db/column_family.h"
 #include "db/version_set.h"
 #include "memory/arena.h"
@@ -78,7 +79,7 @@ Status RangeDeletionSweep::Run(uint64_t max_steps,
   for (int level = 0; level < num_levels; ++level) {
     if (HasMapped(level, *deletions)) {
       version_->AddIteratorsForLevel(read_options, file_options_, &builder,
-                                     level, /*allow_unprepared_value=*/false,
+                                     level, /*allow_unprepared_value=*/true,
                                      /*read_seq=*/oldest - 1);
     }
   }
@@ -158,9 +159,15 @@ Status RangeDeletionSweep::SweepRange(InternalIterator* iter,
       last_key = key.user_key.ToString();
     }
     ++entries_read_;
+    if (key.sequence >= deletion->seq || key.type != kTypeBlobIndex) {
+      continue;
+    }
+    s = PrepareBlobIndex(iter, &key);
+    if (!s.ok()) {
+      return s;
+    }
     const Slice value = iter->value();
-    if (key.sequence >= deletion->seq || key.type != kTypeBlobIndex ||
-        !MappedBlobIndex::IsMapped(value)) {
+    if (!MappedBlobIndex::IsMapped(value)) {
       continue;
     }
     MappedBlobIndex index;

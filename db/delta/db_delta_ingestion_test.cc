@@ -35,6 +35,7 @@
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/utilities/checkpoint.h"
 #include "test_util/strata/delta_db_test_util.h"
+#include "test_util/strata/embedded_value_test_util.h"
 #include "test_util/strata/retryable_error_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/strata/test_threads_test_util.h"
@@ -421,6 +422,18 @@ TEST_P(DBDeltaIngestionTest, SnapshotsSeeTheirValuesAcrossIngestions) {
   Check();
   Restart();
   Check();
+}
+
+// The anchors need no values.
+TEST_P(DBDeltaIngestionTest, DamagedEmbeddedValueIsIngested) {
+  Start();
+  WriteAndFlush({MergeOf("a", "1"), MergeOf("b", "2")});
+  const std::string file = external_dir_ + "/damaged.sst";
+  ASSERT_NO_FATAL_FAILURE(WriteDamagedEmbeddedValue(DeltaOptions(), file, "a"));
+  ASSERT_OK(db_->IngestExternalFile({file}, IngestExternalFileOptions()));
+  std::string value;
+  EXPECT_TRUE(db_->Get(ReadOptions(), "a", &value).IsCorruption());
+  EXPECT_EQ("2", Get("b"));
 }
 
 // An ingestion over operands in memtables flushes them first.

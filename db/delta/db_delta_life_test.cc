@@ -1536,10 +1536,17 @@ TEST_F(DBDeltaRepairTest, UnusedAnchorsTellWhichOperandsAreKnown) {
 // them. The repair writes that entry with its old sequence number, so it must
 // not hide what the operands have added.
 TEST_F(DBDeltaRepairTest, RepairKeepsOperandsAboveABaseOfAWal) {
-  enum class BaseKind { kPut, kEntity, kDelete, kSingleDelete, kRangeDelete };
+  enum class BaseKind {
+    kPut,
+    kTimedPut,
+    kEntity,
+    kDelete,
+    kSingleDelete,
+    kRangeDelete
+  };
   for (const BaseKind base :
-       {BaseKind::kPut, BaseKind::kEntity, BaseKind::kDelete,
-        BaseKind::kSingleDelete, BaseKind::kRangeDelete}) {
+       {BaseKind::kPut, BaseKind::kTimedPut, BaseKind::kEntity,
+        BaseKind::kDelete, BaseKind::kSingleDelete, BaseKind::kRangeDelete}) {
     // The memtable of the base and the operand is older than the operand's WAL.
     for (const bool earlier_wal : {false, true}) {
       for (const bool has_later_operand : {false, true}) {
@@ -1561,6 +1568,13 @@ TEST_F(DBDeltaRepairTest, RepairKeepsOperandsAboveABaseOfAWal) {
           case BaseKind::kPut:
             ASSERT_OK(Put("k", "base2"));
             break;
+          case BaseKind::kTimedPut: {
+            WriteBatch batch;
+            ASSERT_OK(batch.TimedPut(db_->DefaultColumnFamily(), "k", "base2",
+                                     /*write_unix_time=*/1));
+            ASSERT_OK(db_->Write(WriteOptions(), &batch));
+            break;
+          }
           case BaseKind::kEntity:
             ASSERT_OK(db_->PutEntity(WriteOptions(), db_->DefaultColumnFamily(),
                                      "k", {{"", "base2"}, {"column", "c"}}));

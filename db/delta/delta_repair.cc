@@ -26,6 +26,7 @@
 #include "db/path_layout/path_sync.h"
 #include "db/path_layout/repair_paths.h"
 #include "db/range_tombstone_fragmenter.h"
+#include "db/seqno_to_time_mapping.h"
 #include "db/table_cache.h"
 #include "db/version_edit.h"
 #include "file/filename.h"
@@ -291,6 +292,12 @@ class DeltaRepair::WalSource : public KnownOperandFilter::Source {
         case kTypeValue:
           s = MergeWith(user_key, operands, value, type,
                         MergeHelper::kPlainBaseValue, Slice(base.value));
+          break;
+        case kTypeValuePreferredSeqno:
+          // As in a flush, the result has no write time.
+          s = MergeWith(user_key, operands, value, type,
+                        MergeHelper::kPlainBaseValue,
+                        ParsePackedValueForValue(base.value));
           break;
         case kTypeWideColumnEntity:
           s = MergeWith(user_key, operands, value, type,
