@@ -15,6 +15,7 @@
 
 #include "db/db_impl/compacted_db_impl.h"
 #include "db/delta/delta_verifier.h"
+#include "env/composite_env_wrapper.h"
 #include "file/filename.h"
 #include "file/sst_file_manager_impl.h"
 #include "port/stack_trace.h"
@@ -964,10 +965,82 @@ TEST_F(DBDeltaLifeTest, VerifierComparesDescriptions) {
 
 // ---- Repair.
 
+// Refuses to open WALs, or to create the SST files of a directory.
+class RepairFaultFS : public FileSystemWrapper {
+ public:
+  explicit RepairFaultFS(const std::shared_ptr<FileSystem>& base)
+      : FileSystemWrapper(base) {}
+  const char* Name() const override { return "RepairFaultFS"; }
+
+  void FailWals() { fails_wals_ = true; }
+  void FailTablesIn(const std::string& directory) { directory_ = directory; }
+  int num_failed() const { return num_failed_; }
+
+  IOStatus NewSequentialFile(const std::string& name,
+                             const FileOptions& options,
+                             std::unique_ptr<FSSequentialFile>* result,
+                             IODebugContext* dbg) override {
+    return fails_wals_ && name.ends_with(".log")
+               ? Fail()
+               : target()->NewSequentialFile(name, options, result, dbg);
+  }
+  IOStatus NewWritableFile(const std::string& name, const FileOptions& options,
+                           std::unique_ptr<FSWritableFile>* result,
+                           IODebugContext* dbg) override {
+    return !directory_.empty() && name.starts_with(directory_) &&
+                   name.ends_with(".sst")
+               ? Fail()
+               : target()->NewWritableFile(name, options, result, dbg);
+  }
+
+ private:
+  IOStatus Fail() {
+    ++num_failed_;
+    return IOStatus::IOError("injected");
+  }
+
+  bool fails_wals_ = false;
+  std::string directory_;
+  int num_failed_ = 0;
+};
+
 class DBDeltaRepairTest : public DBDeltaLifeTest {
  protected:
-  // An earlier repair may have left the directory.
-  DBDeltaRepairTest() { EXPECT_OK(DestroyDir(env_, dbname_ + "/lost")); }
+  // An earlier repair may have left the directories.
+  DBDeltaRepairTest() {
+    EXPECT_OK(DestroyDir(env_, dbname_ + "/lost"));
+    EXPECT_OK(DestroyDir(env_, PlainDirectory()));
+  }
+  ~DBDeltaRepairTest() override {
+    Close();
+    EXPECT_OK(DestroyDir(env_, PlainDirectory()));
+  }
+
+  // The path of the column family without delta files.
+  std::string PlainDirectory() const { return dbname_ + "_plain"; }
+  std::vector<ColumnFamilyDescriptor> PlainAndSeparated() const {
+    Options plain = options_;
+    plain.enable_delta_separation = false;
+    plain.cf_paths = {{PlainDirectory(), 0}};
+    return {{kDefaultColumnFamilyName, plain}, {"separated", options_}};
+  }
+  void ReopenPlainAndSeparated() {
+    std::vector<std::string> names;
+    std::vector<Options> options;
+    for (const ColumnFamilyDescriptor& family : PlainAndSeparated()) {
+      names.push_back(family.name);
+      options.emplace_back(options_, family.options);
+    }
+    ASSERT_OK(TryReopenWithColumnFamilies(names, options));
+  }
+  // Leaves a WAL with an operand of either column family, and no MANIFEST.
+  void WritePlainAndSeparated() {
+    CreateAndReopenWithCF({"separated"}, options_);
+    ReopenPlainAndSeparated();
+    ASSERT_OK(Merge(0, "k", "1"));
+    ASSERT_OK(Merge(1, "k", "2"));
+    LoseManifest();
+  }
 
   void RepairAndReopen() {
     ASSERT_OK(RepairDB(dbname_, options_));
@@ -1765,6 +1838,55 @@ TEST_F(DBDeltaRepairTest, RepairFailsIfAWalCannotBeFlushed) {
   ReopenWithColumnFamilies({"default", "other"}, options_);
   EXPECT_EQ("base,1,2", Get("k"));
   EXPECT_EQ("v", Get("n"));
+}
+
+// A family without delta files does not know which operands of a kept WAL an
+// earlier repair has written to its tables.
+TEST_F(DBDeltaRepairTest, RepairCountsOperandsOfAnotherFamilyOnce) {
+  WritePlainAndSeparated();
+  EnableCallBackOnce("DeltaFlush::Publish:BeforeFiles", [](void* arg) {
+    *static_cast<Status*>(arg) = Status::IOError("injected");
+  });
+  const Status s = RepairDB(dbname_, options_, PlainAndSeparated());
+  DisableCallBacks();
+  EXPECT_TRUE(s.IsIOError()) << s.ToString();
+  ASSERT_OK(RepairDB(dbname_, options_, PlainAndSeparated()));
+  ReopenPlainAndSeparated();
+  EXPECT_EQ("1", Get(0, "k"));
+  EXPECT_EQ("2", Get(1, "k"));
+}
+
+// As in RocksDB, a family without delta files loses what cannot be written. The
+// other one does not.
+TEST_F(DBDeltaRepairTest, ErrorOfAnotherFamilyLosesNoOperands) {
+  WritePlainAndSeparated();
+  const auto fs = std::make_shared<RepairFaultFS>(env_->GetFileSystem());
+  const std::unique_ptr<Env> env = NewCompositeEnv(fs);
+  std::vector<ColumnFamilyDescriptor> families = PlainAndSeparated();
+  Options options = options_;
+  options.env = env.get();
+  fs->FailTablesIn(PlainDirectory());
+  ASSERT_OK(RepairDB(dbname_, options, families));
+  EXPECT_GT(fs->num_failed(), 0);
+  ReopenPlainAndSeparated();
+  EXPECT_EQ("NOT_FOUND", Get(0, "k"));
+  EXPECT_EQ("2", Get(1, "k"));
+}
+
+TEST_F(DBDeltaRepairTest, RepairFailsIfAWalCannotBeOpened) {
+  WritePlainAndSeparated();
+  const auto fs = std::make_shared<RepairFaultFS>(env_->GetFileSystem());
+  const std::unique_ptr<Env> env = NewCompositeEnv(fs);
+  Options options = options_;
+  options.env = env.get();
+  fs->FailWals();
+  const Status s = RepairDB(dbname_, options, PlainAndSeparated());
+  EXPECT_TRUE(s.IsIOError()) << s.ToString();
+  EXPECT_GT(fs->num_failed(), 0);
+  ASSERT_OK(RepairDB(dbname_, options_, PlainAndSeparated()));
+  ReopenPlainAndSeparated();
+  EXPECT_EQ("1", Get(0, "k"));
+  EXPECT_EQ("2", Get(1, "k"));
 }
 
 // A flush wrote its files, but not the MANIFEST, and was repeated. The files of

@@ -515,7 +515,7 @@ Status DeltaRepair::PrepareFamily(Family* family) {
       &version);
 }
 
-DeltaRepair::Family* DeltaRepair::FamilyOf(const ColumnFamilyData& cfd) {
+DeltaRepair::Family* DeltaRepair::FamilyOf(const ColumnFamilyData& cfd) const {
   const auto family = families_.find(cfd.GetID());
   return family == families_.end() || !family->second->KeepsFiles()
              ? nullptr
@@ -583,6 +583,36 @@ const Status& DeltaRepair::SetStatus(const ColumnFamilyData& cfd,
             "helped, move the WAL elsewhere to repair without what is in it");
   }
   return status_;
+}
+
+bool DeltaRepair::SeparatesDeltas(const ColumnFamilyData& cfd) const {
+  return FamilyOf(cfd) != nullptr || cfd.ioptions().enable_delta_separation;
+}
+
+std::vector<ColumnFamilyData*> DeltaRepair::FlushOrder(
+    ColumnFamilySet* families) const {
+  std::vector<ColumnFamilyData*> order;
+  for (const bool separates : {true, false}) {
+    for (ColumnFamilyData* const cfd : *families) {
+      if (SeparatesDeltas(*cfd) == separates) {
+        order.push_back(cfd);
+      }
+    }
+  }
+  return order;
+}
+
+void DeltaRepair::NoteFailedFlush(const ColumnFamilyData& cfd,
+                                  const Status& s) {
+  if (status_.ok() && SeparatesDeltas(cfd)) {
+    SetStatus(cfd, s);
+  }
+}
+
+void DeltaRepair::NoteUnreadWal(ColumnFamilySet* families, const Status& s) {
+  for (const ColumnFamilyData* const cfd : *families) {
+    NoteFailedFlush(*cfd, s);
+  }
 }
 
 Status DeltaRepair::FinishFlush(const ColumnFamilyData& cfd,

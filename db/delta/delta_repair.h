@@ -25,6 +25,7 @@
 namespace ROCKSDB_NAMESPACE {
 
 class ColumnFamilyData;
+class ColumnFamilySet;
 class DeltaFileReader;
 class MemTable;
 class RepairPaths;
@@ -107,6 +108,15 @@ class DeltaRepair {
   // built: the result of building the table; returned if it is not OK.
   Status FinishFlush(const ColumnFamilyData& cfd, const FileMetaData& table,
                      const WalFlush& wal_flush, const Status& built);
+  // Returns the column families in the order in which a WAL must be flushed:
+  // first those that separate deltas. If one of these fails, the WAL is kept,
+  // and the next repair flushes it again. It knows what they have written, but
+  // would count the operands of another family twice.
+  std::vector<ColumnFamilyData*> FlushOrder(ColumnFamilySet* families) const;
+  // To be called if a flush has failed, or its directory cannot be synced.
+  void NoteFailedFlush(const ColumnFamilyData& cfd, const Status& s);
+  // To be called if a WAL cannot be opened.
+  void NoteUnreadWal(ColumnFamilySet* families, const Status& s);
   // Returns the error of a flush of a column family with delta files. The
   // repair fails then, and keeps the WAL: the flush may succeed next time.
   const Status& status() const { return status_; }
@@ -148,7 +158,9 @@ class DeltaRepair {
   Status KeepFiles(const ColumnFamilyData& cfd, const FileMetaData& table,
                    const DeltaFlush& flush);
   // Returns nullptr if the column family keeps no delta files.
-  Family* FamilyOf(const ColumnFamilyData& cfd);
+  Family* FamilyOf(const ColumnFamilyData& cfd) const;
+  // Returns true if the column family keeps or makes delta files.
+  bool SeparatesDeltas(const ColumnFamilyData& cfd) const;
   static Status FindMissingAnchors(const ColumnFamilyData& cfd,
                                    const FileMetaData& table,
                                    RepairPaths* paths, Family* family);
