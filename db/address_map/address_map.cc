@@ -10,6 +10,7 @@
 #include "db/address_map/map_invariant_check.h"
 #include "db/address_map/map_shard.h"
 #include "db/address_map/map_table.h"
+#include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -128,14 +129,16 @@ AddressMap::Lookup AddressMap::FindByName(const MapName& name, bool pin) const {
 }
 
 bool AddressMap::MayHaveBelow(const MapKeyHash& key, SequenceNumber seq) const {
-  if (entries_.FarOf(key).Count() > 0) {
-    return true;
-  }
   bool found = false;
   tables_.Read(
       key,
       [&](const MapShardView& view) {
+        // A writer that changes an entry takes a far name away for a moment.
         PlacedEntry entry;
+        found = entries_.FarOf(key).Count() > 0;
+        if (found) {
+          return;
+        }
         found = entries_.ScanKey(
             view, key, view.LocOf(key), [&](uint32_t n, uint32_t i, uint32_t) {
               return entries_.Decode(view, key, n, i, &entry) &&
@@ -522,6 +525,7 @@ bool AddressMap::SwapAddress(const MapName& name, const MapAddress& from,
   shard->BeginWrite();
   files_->AddLive(to.slot, to.size);
   entries_.Erase(shard, view, name.key, entry);
+  TEST_SYNC_POINT("AddressMap::SwapAddress:Erased");
   entry.address = to;
   entries_.Place(shard, view, name.key, entry);
   files_->SubLive(from.slot, from.size);

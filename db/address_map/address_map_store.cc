@@ -139,20 +139,22 @@ AddressMapStore::FilePin::~FilePin() {
 }
 
 uint64_t AddressMapStore::GarbageCount(const BlobFileMetaData& meta) const {
-  const uint32_t slot = files_.Find(meta.GetBlobFileNumber());
-  if (slot == BlobFileSlotTable::kLostSlot) {
+  uint64_t count = 0;
+  uint64_t bytes = 0;
+  if (!files_.FindLive(meta.GetBlobFileNumber(), &count, &bytes)) {
     return 0;
   }
-  const uint64_t used = files_.LiveCount(slot) + meta.GetGarbageBlobCount();
+  const uint64_t used = count + meta.GetGarbageBlobCount();
   return meta.GetTotalBlobCount() - std::min(used, meta.GetTotalBlobCount());
 }
 
 uint64_t AddressMapStore::GarbageBytes(const BlobFileMetaData& meta) const {
-  const uint32_t slot = files_.Find(meta.GetBlobFileNumber());
-  if (slot == BlobFileSlotTable::kLostSlot) {
+  uint64_t count = 0;
+  uint64_t bytes = 0;
+  if (!files_.FindLive(meta.GetBlobFileNumber(), &count, &bytes)) {
     return 0;
   }
-  const uint64_t used = files_.LiveBytes(slot) + meta.GetGarbageBlobBytes();
+  const uint64_t used = bytes + meta.GetGarbageBlobBytes();
   return meta.GetTotalBlobBytes() - std::min(used, meta.GetTotalBlobBytes());
 }
 

@@ -17,6 +17,7 @@
 #include "port/stack_trace.h"
 #include "test_util/strata/map_memory_charge_test_util.h"
 #include "test_util/strata/test_threads_test_util.h"
+#include "test_util/sync_point.h"
 #include "test_util/testharness.h"
 #include "test_util/testutil.h"
 #include "util/random.h"
@@ -658,6 +659,42 @@ TEST_F(AddressMapTest, HiddenEntriesAreRemovedByTheirKey) {
   ASSERT_EQ(300u, files.LiveBytes(f));
   ASSERT_LT(map.MemoryUsage(), charged);
   ASSERT_FALSE(map.MayHaveBelow(KeyOf(5), 100));
+}
+
+// A swap of an address takes the name of a far entry away for a moment.
+TEST_F(AddressMapTest, FarEntryIsBelowWhileItsAddressIsSwapped) {
+  BlobFileSlotTable files;
+  AddressMap map({}, &files);
+  const uint32_t from = files.Add(11, 0, kNoCompression);
+  const uint32_t to = files.Add(12, 0, kNoCompression);
+  for (SequenceNumber seq = 5 + MapEntries::kMaxNear; seq >= 5; --seq) {
+    const auto record = RecordOf(KeyOf(1), seq, 0, 7, 100, /*direct=*/false);
+    ASSERT_OK(map.InsertBatch(from, &record, 1));
+    map.CommitBatch(&record, 1, kMaxBirth);
+  }
+  // Only the last one is below 6, and far.
+  ASSERT_TRUE(map.MayHaveBelow(KeyOf(1), 6));
+  ASSERT_FALSE(map.MayHaveBelow(KeyOf(2), 6));
+
+  std::thread reader;
+  std::atomic<bool> has_spun{false};
+  std::atomic<bool> is_below{false};
+  SyncPoint::GetInstance()->SetCallBack("MapTables::Read:Spun",
+                                        [&](void*) { has_spun = true; });
+  SyncPoint::GetInstance()->SetCallBack(
+      "AddressMap::SwapAddress:Erased", [&](void*) {
+        reader = std::thread([&] { is_below = map.MayHaveBelow(KeyOf(1), 6); });
+        while (!has_spun) {
+          std::this_thread::yield();
+        }
+      });
+  SyncPoint::GetInstance()->EnableProcessing();
+  ASSERT_TRUE(map.SwapAddress(MapName{KeyOf(1), 5, 0}, MapAddress{from, 7, 100},
+                              MapAddress{to, 3, 100}));
+  reader.join();
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  EXPECT_TRUE(is_below);
 }
 
 // Ingested values and values that a compaction has given another sequence

@@ -83,6 +83,18 @@ uint32_t BlobFileSlotTable::Find(uint64_t number) const {
   return it == by_number_.end() ? kLostSlot : it->second;
 }
 
+bool BlobFileSlotTable::FindLive(uint64_t number, uint64_t* count,
+                                 uint64_t* bytes) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto it = by_number_.find(number);
+  if (it == by_number_.end()) {
+    return false;
+  }
+  *count = LiveCount(it->second);
+  *bytes = LiveBytes(it->second);
+  return true;
+}
+
 void BlobFileSlotTable::Fill(uint32_t slot, const Slot& s, Info* info) const {
   info->slot = slot;
   info->number = s.number.load(std::memory_order_relaxed);

@@ -171,6 +171,9 @@ class BlobFileSlotTable {
   void SubLive(uint32_t slot, uint64_t bytes);
   uint64_t LiveCount(uint32_t slot) const;
   uint64_t LiveBytes(uint32_t slot) const;
+  // Finds the live entries of a file, whose slot may not become free meanwhile.
+  // Returns false if the file is not in the table.
+  bool FindLive(uint64_t number, uint64_t* count, uint64_t* bytes) const;
   // Returns the number of the slot's file, 0 for kLostSlot.
   // REQUIRES: an entry names the slot.
   uint64_t Number(uint32_t slot) const;

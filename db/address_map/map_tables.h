@@ -21,6 +21,7 @@
 #include "port/likely.h"
 #include "port/port.h"
 #include "rocksdb/status.h"
+#include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -173,6 +174,7 @@ void MapTables::Read(const MapKeyHash& key, const ReadFn& read,
       again();
     }
     if (++spins % kMaxSpins == 0) {
+      TEST_SYNC_POINT("MapTables::Read:Spun");
       // The shard's writers follow each other closely. A writer that holds the
       // mutex for long is copying the shard, which does not disturb readers, so
       // there is no need to wait for the mutex.

@@ -191,6 +191,9 @@ class DeltaCache : private SieveTable::Policy {
   bool is_on() const { return table_.capacity() > 0; }
   // Sets the capacity in bytes and evicts entries beyond it.
   void SetCapacity(size_t capacity) { table_.SetCapacity(capacity); }
+  // As those of SieveTable.
+  void LimitCapacity(size_t capacity) { table_.LimitCapacity(capacity); }
+  void Trim() { table_.Trim(); }
   size_t capacity() const { return table_.capacity(); }
   SieveTable::Stats GetStats() const { return table_.GetStats(); }
 

@@ -36,8 +36,14 @@ void DeltaStore::Update(const MutableCFOptions& options) {
   // is changed, not when others are.
   if (cache_ != nullptr && options.delta_cache_size != cache_size_option_) {
     cache_size_option_ = options.delta_cache_size;
-    cache_->SetCapacity(
+    cache_->LimitCapacity(
         DeltaCacheSize(tables_.settings()->ioptions(), options));
+  }
+}
+
+void DeltaStore::TrimCache() {
+  if (cache_ != nullptr) {
+    cache_->Trim();
   }
 }
 

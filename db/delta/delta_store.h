@@ -61,6 +61,9 @@ class DeltaStore {
   // Applies options that SetOptions() has changed.
   // REQUIRES: DB mutex held
   void Update(const MutableCFOptions& options);
+  // Evicts what Update() has left no room for in the cache.
+  // REQUIRES: DB mutex not held, as it may take seconds
+  void TrimCache();
   // To be called before a fold is committed, see DeltaCache::OnFold().
   void OnFold(uint64_t next_epoch) {
     if (cache_ != nullptr) {

@@ -5,7 +5,9 @@
 // with the cache as without it.
 
 #include <atomic>
+#include <chrono>
 #include <functional>
+#include <future>
 #include <limits>
 #include <map>
 #include <memory>
@@ -466,6 +468,40 @@ TEST_F(DBMergedValueTest, CompactionFilterInvalidatesCachedValues) {
     EXPECT_EQ(Get("k"), after);
     options.enable_merged_value_cache = true;
   }
+}
+
+// To free what is in a large cache takes seconds.
+TEST_F(DBMergedValueTest, SmallerCapacityIsMadeWithoutTheDbMutex) {
+  Options options = CacheOptions();
+  options.enable_delta_separation = true;
+  DestroyAndReopen(options);
+  std::atomic<int> num_trims{0};
+  std::atomic<bool> is_free{true};
+  std::vector<std::thread> others;
+  SyncPoint::GetInstance()->SetCallBack("SieveTable::Trim", [&](void*) {
+    ++num_trims;
+    const auto locked = std::make_shared<std::promise<void>>();
+    others.emplace_back([this, locked] {
+      dbfull()->TEST_LockMutex();
+      dbfull()->TEST_UnlockMutex();
+      locked->set_value();
+    });
+    if (locked->get_future().wait_for(std::chrono::seconds(10)) !=
+        std::future_status::ready) {
+      is_free = false;
+    }
+  });
+  SyncPoint::GetInstance()->EnableProcessing();
+  ASSERT_OK(db_->SetOptions(
+      {{"merged_value_cache_size", "1000"}, {"delta_cache_size", "1000"}}));
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  for (std::thread& other : others) {
+    other.join();
+  }
+  EXPECT_EQ(num_trims, 2);
+  EXPECT_TRUE(is_free);
+  EXPECT_EQ(Cache()->capacity(), 1000);
 }
 
 TEST_F(DBMergedValueTest, CapacityFollowsTheOptionAndIsCharged) {

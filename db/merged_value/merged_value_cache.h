@@ -210,6 +210,9 @@ class MergedValueCache : private SieveTable::Policy {
 
   // Evicts entries until the cache fits the new capacity (bytes).
   void SetCapacity(size_t capacity) { table_.SetCapacity(capacity); }
+  // As those of SieveTable.
+  void LimitCapacity(size_t capacity) { table_.LimitCapacity(capacity); }
+  void Trim() { table_.Trim(); }
   size_t capacity() const { return table_.capacity(); }
 
   Stats GetStats() const;

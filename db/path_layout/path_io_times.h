@@ -33,7 +33,8 @@ inline constexpr size_t kNumPathIos = 3;
 //    kLogIntervalMicros. The line says how many there were since the last one.
 // 3. Only SST, blob and delta files are measured. The job that makes such a
 //    file closes it, while a MANIFEST or WAL that a job begins lives longer
-//    than the column family of the job, and with it this object, may.
+//    than the column family of the job, and with it this object, may. A blob
+//    file of blob direct write, which may do that, too, is made without a job.
 //
 // Thread-safe.
 class PathIoTimes {

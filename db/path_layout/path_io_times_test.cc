@@ -320,6 +320,58 @@ TEST_F(DBPathIoTimesTest, PathStatsHaveTheTimesOfEachPath) {
   EXPECT_EQ(values.count("path0.timed-reads"), 0);
 }
 
+// Puts a value into another column family from within a job of "x".
+class WritingListener : public EventListener {
+ public:
+  void OnTableFileCreated(const TableFileCreationInfo& info) override {
+    if (info.cf_name == "x" && db != nullptr) {
+      EXPECT_OK(db->Put(WriteOptions(), "a", std::string(1000, 'v')));
+      ++num_writes;
+    }
+  }
+
+  DB* db = nullptr;
+  int num_writes = 0;
+};
+
+// A file of blob direct write that a listener's write begins in a job outlives
+// the column family of the job.
+TEST_F(DBPathIoTimesTest, BlobDirectWriteInAJobIsNotMeasured) {
+  const auto listener = std::make_shared<WritingListener>();
+  Options options = CurrentOptions();
+  options.cf_paths = {{dbname_, 1 << 30}, {dbname_ + "_1", 1 << 30}};
+  options.disable_auto_compactions = true;
+  options.listeners.push_back(listener);
+  Options direct = options;
+  direct.enable_blob_files = true;
+  direct.enable_blob_direct_write = true;
+  direct.blob_direct_write_partitions = 1;
+  direct.min_blob_size = 100;
+  DestroyAndReopen(direct);
+  CreateColumnFamilies({"x"}, options);
+  ColumnFamilyHandle* const x = handles_[0];
+  ASSERT_OK(db_->Put(WriteOptions(), x, "a", "1"));
+  listener->db = db_.get();
+  ASSERT_OK(db_->Flush(FlushOptions(), x));
+  ASSERT_EQ(listener->num_writes, 1);
+  listener->db = nullptr;
+
+  const auto num_writes = [&] {
+    std::map<std::string, std::string> values;
+    EXPECT_TRUE(db_->GetMapProperty(x, DB::Properties::kPathStats, &values));
+    return std::stoull(values["path0.job-writes"]);
+  };
+  const uint64_t before = num_writes();
+  EXPECT_GT(before, 0);
+  ASSERT_OK(Put("b", std::string(1000, 'v')));
+  ASSERT_OK(Flush());  // completes the file
+  EXPECT_EQ(num_writes(), before);
+  EXPECT_EQ(Get("a"), std::string(1000, 'v'));
+  ASSERT_OK(db_->DropColumnFamily(x));
+  ASSERT_OK(db_->DestroyColumnFamilyHandle(x));
+  handles_.clear();
+}
+
 // The MANIFEST that a job begins outlives the column family of the job.
 TEST_F(DBPathIoTimesTest, ManifestOfAJobOutlivesItsColumnFamily) {
   Options options = CurrentOptions();

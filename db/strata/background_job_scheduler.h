@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <memory>
 
@@ -155,7 +156,6 @@ class BackgroundJobScheduler {
   // REQUIRES: DB mutex held; BeginManualCall() was called.
   void EndManualCall(ColumnFamilyData* cfd);
   // Returns true while there are such calls.
-  // REQUIRES: DB mutex held.
   bool HasManualCalls() const { return num_manual_calls_ > 0; }
 
   // Returns an error if the job, which runs or is about to run, has to stop:
@@ -222,7 +222,7 @@ class BackgroundJobScheduler {
 
   Host* const host_;
   std::array<Counts, BackgroundJob::kNumKinds> counts_;
-  int num_manual_calls_ = 0;
+  std::atomic<int> num_manual_calls_{0};  // Close() reads it without the mutex
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -137,7 +137,7 @@ Status ColumnFamilyStrata::CheckNewOptions(
 void ColumnFamilyStrata::UpdateOptions(const MutableCFOptions& options) {
   if (merged_values_ != nullptr &&
       options.merged_value_cache_size != merged_value_cache_size_) {
-    merged_values_->SetCapacity(MergedValueCacheSize(options));
+    merged_values_->LimitCapacity(MergedValueCacheSize(options));
     merged_value_cache_size_ = options.merged_value_cache_size;
   }
   if (delta_store_ != nullptr) {
@@ -148,6 +148,15 @@ void ColumnFamilyStrata::UpdateOptions(const MutableCFOptions& options) {
                                           options.blob_hot_path_id);
     // Scans are charged also while no job may be scheduled.
     address_map_store_->scan_debts()->SetBudget(options.blob_scan_sort_budget);
+  }
+}
+
+void ColumnFamilyStrata::TrimCaches() {
+  if (merged_values_ != nullptr) {
+    merged_values_->Trim();
+  }
+  if (delta_store_ != nullptr) {
+    delta_store_->TrimCache();
   }
 }
 

@@ -84,8 +84,12 @@ class ColumnFamilyStrata {
   // REQUIRES: the DB mutex is held, and ValidateOptions() has returned OK.
   Status CheckNewOptions(const DBOptions& db_options,
                          const ColumnFamilyOptions& cf_options) const;
-  // To be called after SetOptions().
+  // To be called after SetOptions(). TrimCaches() must be called later.
+  // REQUIRES: the DB mutex is held.
   void UpdateOptions(const MutableCFOptions& options);
+  // Evicts what UpdateOptions() has left no room for. That may take seconds.
+  // REQUIRES: the DB mutex is not held, and the column family is referenced.
+  void TrimCaches();
   // Hands the blob files that the address map keeps over to `versions` for
   // deletion. To be called before a column family that was dropped is
   // destroyed.

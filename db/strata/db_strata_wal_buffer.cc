@@ -331,7 +331,7 @@ Status DBStrata::GetUpdatesSince(
   const uint64_t num_cuts = num_wal_cuts_;
   Status s = db_->wal_manager_.GetUpdatesSince(seq, iter, options,
                                                db_->versions_.get());
-  if (s.ok() && wal_buffer_ != nullptr) {
+  if (s.ok() && takes_back_groups_) {
     *iter = std::make_unique<CutCheckedLogIterator>(std::move(*iter),
                                                     &num_wal_cuts_, num_cuts);
     s = (*iter)->status();

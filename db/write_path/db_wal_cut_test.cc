@@ -81,6 +81,8 @@ class WalDeviceFS final : public FileSystemWrapper {
 
   // Called once, at the beginning of the next sync of a WAL.
   std::function<void()> on_sync;
+  // Called once, at the end of the next append to a WAL that fails.
+  std::function<void()> on_failed_append;
 
   IOStatus NewWritableFile(const std::string& fname, const FileOptions& options,
                            std::unique_ptr<FSWritableFile>* result,
@@ -107,6 +109,9 @@ class WalDeviceFS final : public FileSystemWrapper {
       }
       const size_t size = std::min(fs_->written_.load(), data.size());
       EXPECT_OK(target()->Append(Slice(data.data(), size), options, dbg));
+      if (fs_->on_failed_append != nullptr) {
+        std::exchange(fs_->on_failed_append, nullptr)();
+      }
       return fs_->Error();
     }
     IOStatus Truncate(uint64_t size, const IOOptions& options,
@@ -737,27 +742,41 @@ TEST_F(DBWalCutTest, UpdatesHaveNoFailedWrite) {
 // An iterator that has read the failed write ahead does not return it in the
 // place of the next one.
 TEST_F(DBWalCutTest, OlderIteratorDoesNotReturnAFailedWrite) {
-  Options options = DeviceOptions();
-  options.paranoid_checks = false;
-  DestroyAndReopen(options);
-  ASSERT_OK(Put("a", "1"));
-  std::unique_ptr<TransactionLogIterator> iter;
-  fs_->on_sync = [&] { ASSERT_OK(db_->GetUpdatesSince(1, &iter)); };
-  fs_->Break({.syncs = true});
-  ASSERT_NOK(db_->Put(sync_, "failed", "1"));
-  fs_->Repair();
-  ASSERT_TRUE(iter != nullptr);
-  ASSERT_OK(Put("b", "1"));
-  ASSERT_TRUE(iter->Valid());
-  iter->Next();
-  ASSERT_FALSE(iter->Valid());
-  ASSERT_TRUE(iter->status().IsTryAgain());
+  for (const bool has_buffer : {true, false}) {
+    SCOPED_TRACE(has_buffer);
+    Options options = DeviceOptions();
+    options.paranoid_checks = false;
+    if (!has_buffer) {
+      options.wal_mmap_buffer_size = 0;
+      options.allow_2pc = true;
+    }
+    DestroyAndReopen(options);
+    ASSERT_OK(Put("a", "1"));
+    std::unique_ptr<TransactionLogIterator> iter;
+    const auto make = [&] { ASSERT_OK(db_->GetUpdatesSince(1, &iter)); };
+    if (has_buffer) {
+      fs_->on_sync = make;
+      fs_->Break({.syncs = true});
+    } else {
+      // A failed sync leaves the write in the WAL.
+      fs_->on_failed_append = make;
+      fs_->Break({.appends = true, .written = kWhole});
+    }
+    ASSERT_NOK(db_->Put(sync_, "failed", "1"));
+    fs_->Repair();
+    ASSERT_TRUE(iter != nullptr);
+    ASSERT_OK(Put("b", "1"));
+    ASSERT_TRUE(iter->Valid());
+    iter->Next();
+    ASSERT_FALSE(iter->Valid());
+    ASSERT_TRUE(iter->status().IsTryAgain());
 
-  ASSERT_OK(db_->GetUpdatesSince(2, &iter));
-  KeyCollector collector;
-  ASSERT_TRUE(iter->Valid());
-  ASSERT_OK(iter->GetBatch().writeBatchPtr->Iterate(&collector));
-  ASSERT_EQ(std::vector<std::string>({"b"}), collector.keys);
+    ASSERT_OK(db_->GetUpdatesSince(2, &iter));
+    KeyCollector collector;
+    ASSERT_TRUE(iter->Valid());
+    ASSERT_OK(iter->GetBatch().writeBatchPtr->Iterate(&collector));
+    ASSERT_EQ(std::vector<std::string>({"b"}), collector.keys);
+  }
 }
 
 // The cut does not sync the newest WAL before the older ones: a loss of power

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "test_util/sync_point.h"
 #include "util/hash.h"
 #include "util/math.h"
 #include "util/random.h"
@@ -194,15 +195,19 @@ bool SieveTable::EvictOne(Shard* shard, List* list, const Entry* keep,
   return false;
 }
 
-void SieveTable::EvictDownTo(Shard* shard, size_t bytes) {
+bool SieveTable::EvictDownTo(Shard* shard, size_t bytes, size_t max_evictions) {
   shard->mutex.AssertHeld();
-  while (shard->small.bytes > bytes) {
+  for (; shard->small.bytes > bytes; --max_evictions) {
+    if (max_evictions == 0) {
+      return false;
+    }
     EvictOne(shard, &shard->small, /*keep=*/nullptr, /*max_steps=*/SIZE_MAX);
   }
   if (shard->num_entries() == 0) {
     shard->heads.reset();
     shard->num_heads = 0;
   }
+  return true;
 }
 
 void SieveTable::Grow(Shard* shard) {
@@ -239,13 +244,17 @@ void SieveTable::MakeRoomForLarge(const Entry* keep, size_t size) {
     }
   }
   for (size_t i = 0; i < num_shards_; ++i) {
-    MutexLock lock(&shards_[i].mutex);
-    EvictDownTo(&shards_[i], ShardLimit());
+    bool is_done = false;
+    while (!is_done) {
+      MutexLock lock(&shards_[i].mutex);
+      TEST_SYNC_POINT("SieveTable::MakeRoomForLarge:Shard");
+      is_done = EvictDownTo(&shards_[i], ShardLimit(), kMaxEvictionsPerHold);
+    }
   }
 }
 
-void SieveTable::SetCapacity(size_t capacity) {
-  capacity_.store(capacity, std::memory_order_relaxed);
+void SieveTable::Trim() {
+  TEST_SYNC_POINT("SieveTable::Trim");
   MakeRoomForLarge(/*keep=*/nullptr, /*size=*/0);
   Charge();
 }

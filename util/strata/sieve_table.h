@@ -236,14 +236,26 @@ class SieveTable {
   // REQUIRES: it has not returned true before.
   bool ChargeOther(size_t bytes);
 
-  // Evicts entries until the table fits the new capacity (bytes).
-  void SetCapacity(size_t capacity);
+  // Sets the capacity (bytes). Takes no lock, and evicts nothing: Trim() must
+  // be called.
+  void LimitCapacity(size_t capacity) {
+    capacity_.store(capacity, std::memory_order_relaxed);
+  }
+  // Evicts entries until the table fits its capacity. Frees the memory of each
+  // one, and holds the mutex of a shard for few of them at a time.
+  void Trim();
+  void SetCapacity(size_t capacity) {
+    LimitCapacity(capacity);
+    Trim();
+  }
   size_t capacity() const { return capacity_.load(std::memory_order_relaxed); }
 
   Stats GetStats() const;
 
  private:
   static constexpr size_t kMinHeads = 16;
+  // So that a reader of the shard waits for less than a millisecond.
+  static constexpr size_t kMaxEvictionsPerHold = 1024;
   // An entry is large if it exceeds the limit of a shard divided by this.
   static constexpr size_t kLargeShare = 8;
   // The block cache is charged in multiples of this many bytes.
@@ -323,7 +335,8 @@ class SieveTable {
   void Remove(Shard* shard, Entry* entry);
   // Evicts small entries until at most `bytes` bytes of them are left.
   // REQUIRES: the shard's mutex is held.
-  void EvictDownTo(Shard* shard, size_t bytes);
+  // Returns false if max_evictions are not sufficient for that.
+  bool EvictDownTo(Shard* shard, size_t bytes, size_t max_evictions = SIZE_MAX);
   // Evicts the next entry of the list, other than `keep`, that was not used
   // since the hand last passed it. Returns false if there is none among the
   // next max_steps entries.

@@ -18,6 +18,7 @@
 #include "port/stack_trace.h"
 #include "rocksdb/slice.h"
 #include "test_util/strata/cache_reservation_test_util.h"
+#include "test_util/sync_point.h"
 #include "test_util/testharness.h"
 #include "util/random.h"
 
@@ -255,6 +256,27 @@ TEST_F(SieveTableTest, PolicyKnowsEachEntry) {
   table_->SetCapacity(0);
   ASSERT_EQ(0, policy_.entries);
   ASSERT_EQ(0, policy_.bytes);
+}
+
+// Readers of a shard do not wait until all of it is freed.
+TEST_F(SieveTableTest, TrimReleasesTheMutexOfAShard) {
+  constexpr uint64_t kEntries = 5000;
+  Reset(kCapacity, nullptr, /*num_shards=*/1);
+  for (uint64_t i = 0; i < kEntries; ++i) {
+    ASSERT_TRUE(Insert(KeyOf(i), "text"));
+  }
+  ASSERT_EQ(kEntries, NumEntries());
+  std::atomic<uint64_t> holds{0};
+  SyncPoint::GetInstance()->SetCallBack("SieveTable::MakeRoomForLarge:Shard",
+                                        [&](void*) { ++holds; });
+  SyncPoint::GetInstance()->EnableProcessing();
+  table_->LimitCapacity(0);
+  EXPECT_EQ(kEntries, NumEntries());
+  table_->Trim();
+  SyncPoint::GetInstance()->DisableProcessing();
+  SyncPoint::GetInstance()->ClearAllCallBacks();
+  EXPECT_EQ(0, NumEntries());
+  EXPECT_GE(holds, 5);
 }
 
 // A large entry may take the whole capacity; others are evicted for it.
