@@ -1092,6 +1092,61 @@ TEST_P(DBDeltaIngestionTest, ImportedOperandsAreOlderThanNewOnes) {
   ASSERT_OK(DestroyDir(env_, directory));
 }
 
+// The SST files of a family with delta files lack operands, so they are not
+// prepared for an ingestion elsewhere before these are drained.
+TEST_P(DBDeltaIngestionTest, FilesWithoutTheirOperandsAreNotPrepared) {
+  Options options = DeltaOptions();
+  Start(options);
+  const auto only_file = [&] {
+    std::vector<LiveFileMetaData> files;
+    db_->GetLiveFilesMetaData(&files);
+    EXPECT_EQ(1u, files.size());
+    return files[0].directory + "/" + files[0].relative_filename;
+  };
+  std::shared_ptr<const PreparedFileInfo> info;
+  WriteAndFlush({PutOf("a", "v")});
+  ASSERT_OK(
+      db_->GetPreparedFileInfoForExternalSstIngestion(only_file(), &info));
+  ASSERT_TRUE(info != nullptr);
+
+  WriteAndFlush({MergeOf("a", "1"), MergeOf("b", "2")});
+  for (const bool in_buckets : {false, true}) {
+    SCOPED_TRACE(in_buckets);
+    if (in_buckets) {
+      CompactToBottom();
+    }
+    const Status s =
+        db_->GetPreparedFileInfoForExternalSstIngestion(only_file(), &info);
+    EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
+    Expect(s, {only_file(), "\"default\"", "delta files",
+               "enable_delta_separation", "CompactRange"});
+    EXPECT_TRUE(info == nullptr);
+  }
+
+  // The drain puts the operands into the SST file.
+  options.enable_delta_separation = false;
+  Reopen(options);
+  CompactToBottom();
+  const std::string file = only_file();
+  ASSERT_OK(db_->GetPreparedFileInfoForExternalSstIngestion(file, &info));
+  ColumnFamilyHandle* target = nullptr;
+  ASSERT_OK(db_->CreateColumnFamily(options, "target", &target));
+  IngestExternalFileArg arg;
+  arg.column_family = target;
+  arg.external_files = {file};
+  arg.file_infos = {info.get()};
+  arg.options.allow_db_generated_files = true;
+  arg.options.snapshot_consistency = false;
+  arg.options.link_files = true;
+  ASSERT_OK(db_->IngestExternalFiles({arg}));
+  for (const auto& [key, expected] : now_) {
+    std::string value;
+    EXPECT_OK(db_->Get(ReadOptions(), target, key, &value));
+    EXPECT_EQ(expected, value) << key;
+  }
+  ASSERT_OK(db_->DestroyColumnFamilyHandle(target));
+}
+
 TEST_P(DBDeltaIngestionTest, RandomIngestionsMatchTheModel) {
   for (uint32_t seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(seed);

@@ -336,6 +336,11 @@ class DBStrata {
   // s: the result of writing the edit.
   // Held; may release the mutex.
   void SettleDeltaFileDeletion(DeltaFileDeletion* deletion, const Status& s);
+  // Returns NotSupported if the column family has delta files: the operands in
+  // them are not in the SST files that another column family is to ingest.
+  // file: path of such an SST file, for the message. Held.
+  static Status CheckIngestibleElsewhere(ColumnFamilyData* cfd,
+                                         const std::string& file);
   // Ingestions: before writes are stopped. Not held.
   Status WriteMissingDeltaAnchors(
       const std::vector<ExternalSstFileIngestionJob*>& jobs, bool all);
