@@ -29,6 +29,7 @@
 #include "rocksdb/utilities/stackable_db.h"
 #include "test_util/strata/address_map_db_test_util.h"
 #include "test_util/strata/drop_before_edit_test_util.h"
+#include "test_util/strata/job_pressure_test_util.h"
 #include "test_util/strata/paused_call_test_util.h"
 #include "test_util/strata/retryable_error_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
@@ -1542,6 +1543,46 @@ TEST_F(DBBlobGcTest, FailedJobsEndWithoutAnEvent) {
   DisableCallBacks();
   EXPECT_GE(jobs, 1);
   EXPECT_LE(jobs, 4);
+}
+
+// Listeners hear of a slowdown at the end of a flush, and of its end when the
+// collections have ended, without another flush or a compaction.
+TEST_F(DBBlobGcTest, ListenersHearOfSlowdowns) {
+  const auto listener = std::make_shared<JobPressureListener>();
+  Options options = GcOptions(1.1);
+  options.soft_pending_compaction_bytes_limit = uint64_t{1} << 40;
+  options.hard_pending_compaction_bytes_limit = uint64_t{1} << 41;
+  // The files of level 0 are far from a slowdown and from a compaction.
+  options.level0_file_num_compaction_trigger = 1000;
+  options.level0_slowdown_writes_trigger = 1000;
+  options.level0_stop_writes_trigger = 2000;
+  options.listeners.push_back(listener);
+  DestroyAndReopen(options);
+  Load();
+  EXPECT_TRUE(listener->HasNoSlowdown());
+  EXPECT_FALSE(listener->HasSlowdown());
+
+  std::atomic<bool> held{true};
+  EnableCallBack("BackgroundJobScheduler::Work:BlobGc", [&](void*) {
+    EXPECT_TRUE(WaitUntil([&] { return !held.load(); }))
+        << "the job is not released";
+  });
+  for (int key = 0; key < kKeys; key += 3) {
+    PutKey(key, 1);
+  }
+  for (int round = 2; round <= 3; ++round) {
+    // The slowdown is computed before the flush makes garbage.
+    PutKey(5, round);
+    EXPECT_OK(Flush());
+    EXPECT_OK(dbfull()->TEST_WaitForFlushMemTable());
+  }
+  EXPECT_TRUE(WaitUntil([&] { return listener->HasSlowdown(); }));
+  listener->Forget();
+  held = false;
+  Wait();
+  EXPECT_TRUE(listener->HasNoSlowdown());
+  DisableCallBacks();
+  VerifyAlsoReopened(options);
 }
 
 // A slowdown ends at once when a job leaves files that no job may collect for a

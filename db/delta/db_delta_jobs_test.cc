@@ -32,6 +32,7 @@
 #include "test_util/strata/delta_db_test_util.h"
 #include "test_util/strata/drop_before_edit_test_util.h"
 #include "test_util/strata/held_point_test_util.h"
+#include "test_util/strata/job_pressure_test_util.h"
 #include "test_util/strata/paused_call_test_util.h"
 #include "test_util/strata/retryable_error_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
@@ -323,6 +324,41 @@ TEST_F(DBDeltaJobsTest, FourFlushedFilesAreMerged) {
   Reopen(options);
   EXPECT_EQ(1, Stat("merged-files"));
   Check();
+}
+
+// Listeners hear of a slowdown at the end of a flush, and of its end when the
+// merges have ended, without another flush or a compaction.
+TEST_F(DBDeltaJobsTest, ListenersHearOfSlowdowns) {
+  const auto listener = std::make_shared<JobPressureListener>();
+  for (const bool automatic : {true, false}) {
+    SCOPED_TRACE(automatic);
+    Options options = automatic ? AutoOptions() : DeltaOptions();
+    options.listeners.push_back(listener);
+    DestroyAndReopen(options);
+    state_.clear();
+    listener->Forget();
+    HeldPoint held("BackgroundJobScheduler::Work:Delta");
+    for (int flush = 0; flush < 12; ++flush) {
+      FlushOperands(0, 10);
+    }
+    EXPECT_FALSE(listener->HasSlowdown());
+    for (int flush = 0; flush < 3; ++flush) {
+      FlushOperands(0, 10);
+    }
+    if (automatic) {
+      EXPECT_TRUE(WaitUntil([&] { return listener->HasSlowdown(); }));
+      listener->Forget();
+      held.Release();
+      ASSERT_OK(dbfull()->TEST_WaitForCompact());
+      EXPECT_TRUE(listener->HasNoSlowdown());
+    } else {
+      // Without automatic jobs, files of flushes slow no write down.
+      ASSERT_OK(dbfull()->TEST_WaitForBackgroundWork());
+      EXPECT_FALSE(listener->HasSlowdown());
+    }
+    CheckWritesAreNotSlowedDown();
+    Check();
+  }
 }
 
 TEST_F(DBDeltaJobsTest, MergedFilesAreCollectedIntoBuckets) {

@@ -190,6 +190,8 @@ Status DBStrata::BackgroundBlobGc::Run(JobContext* job_context) {
     UpdateSlowdown(cfd());
   }
   strata_->DropEmptyBlobFiles(cfd(), Env::IOActivity::kCompaction, sv_context);
+  // The job may have ended a slowdown, and no flush or compaction may follow.
+  db_->NotifyOnBackgroundJobPressureChanged();
   // The job ends here. FindObsoleteFiles() may close a WAL.
   ThreadStatusUtil::ResetThreadStatus();
   db_->FindObsoleteFiles(job_context, /*force=*/IsFailure(s));

@@ -154,6 +154,8 @@ Status DBStrata::BackgroundDeltaJob::Run(JobContext* job_context) {
   failures_at_begin_ = Backoff().failures();
   s = RunMarked(job_context);
   db_->ReleaseFileNumberFromPendingOutputs(pending_outputs);
+  // The job may have ended a slowdown, and no flush or compaction may follow.
+  db_->NotifyOnBackgroundJobPressureChanged();
   // The job ends here. FindObsoleteFiles() may close a WAL.
   ThreadStatusUtil::ResetThreadStatus();
   // An edit in the commit group of another family has the status of the group,

@@ -106,16 +106,19 @@ void ColumnFamilyStrata::CreateDeltaStore() {
 
 uint64_t ColumnFamilyStrata::AddDebt(uint64_t compaction_bytes,
                                      const VersionStorageInfo& version,
-                                     const MutableCFOptions& options) const {
+                                     const MutableCFOptions& options) {
+  uint64_t debt = compaction_bytes;
   if (address_map_store_ != nullptr) {
-    compaction_bytes =
-        address_map_store_->AddGcDebt(compaction_bytes, version, options);
+    debt = address_map_store_->AddGcDebt(debt, version, options);
   }
   if (delta_store_ != nullptr) {
-    compaction_bytes = DeltaPicker::AddDebt(
-        compaction_bytes, version.delta().get(), delta_store_->jobs(), options);
+    debt = DeltaPicker::AddDebt(debt, version.delta().get(),
+                                delta_store_->jobs(), options);
   }
-  return compaction_bytes;
+  // With disable_auto_compactions, RocksDB slows down no write by this number.
+  last_debt_ =
+      debt > compaction_bytes && !options.disable_auto_compactions ? debt : 0;
+  return debt;
 }
 
 Status ColumnFamilyStrata::CheckNewOptions(

@@ -77,7 +77,11 @@ class ColumnFamilyStrata {
   //     VersionStorageInfo::estimated_compaction_needed_bytes().
   // version: of the column family's current Version.
   uint64_t AddDebt(uint64_t compaction_bytes, const VersionStorageInfo& version,
-                   const MutableCFOptions& options) const;
+                   const MutableCFOptions& options);
+  // Returns what the last AddDebt() returned if it increased the number, and if
+  // writes are slowed down by it; otherwise 0. Unlike AddDebt(), the call
+  // changes nothing and logs nothing.
+  uint64_t LastDebt() const { return last_debt_; }
   // Returns an error if the column family cannot change to `cf_options`: it has
   // values in the address map or operands in delta files, perhaps from a time
   // when an option had the feature enabled, and would lose some of them.
@@ -102,6 +106,7 @@ class ColumnFamilyStrata {
   std::unique_ptr<DeltaStore> delta_store_;
   bool needs_point_read_ = false;
   PathMigrationState path_migration_;
+  uint64_t last_debt_ = 0;  // see LastDebt()
   // The option that merged_values_ was made or resized with.
   uint64_t merged_value_cache_size_ = 0;
 };
