@@ -20,6 +20,7 @@
 #include "db/scan_sort/scan_debts.h"
 #include "db/version_edit.h"
 #include "db/version_set.h"
+#include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -130,6 +131,9 @@ AddressMapStore::FilePin::FilePin(AddressMapStore* blobs, uint64_t number)
     return;
   }
   slot_ = blobs->files_.PinFileForJob(number);
+  if (pinned()) {
+    TEST_SYNC_POINT("AddressMapStore::FilePin:Pinned");
+  }
 }
 
 AddressMapStore::FilePin::~FilePin() {

@@ -29,10 +29,14 @@
 #include "rocksdb/cache.h"
 #include "rocksdb/compaction_filter.h"
 #include "rocksdb/convenience.h"
+#include "rocksdb/file_checksum.h"
 #include "rocksdb/table.h"
+#include "rocksdb/table_properties.h"
 #include "rocksdb/write_batch.h"
 #include "test_util/strata/address_map_data_test_util.h"
+#include "test_util/strata/address_map_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
+#include "test_util/strata/test_threads_test_util.h"
 #include "test_util/testutil.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -502,6 +506,119 @@ TEST_F(DBAddressMapLifecycleTest, EmptyBlobFileStaysUntilItsOwnEdit) {
   CheckData(model);
   CheckMap(3);
   CheckBlobFiles(1);
+}
+
+// A file that loses its last live value while VerifyChecksum() holds it is
+// deleted when the call ends, without another event.
+TEST_F(DBAddressMapLifecycleTest, FileThatAChecksumHeldIsDeletedAfterwards) {
+  Options options = MapOptions();
+  options.file_checksum_gen_factory = GetFileChecksumGenCrc32cFactory();
+  for (const bool whole_files : {false, true}) {
+    SCOPED_TRACE(whole_files);
+    DestroyAndReopen(options);
+    Contents model = FlushValues(3);
+    WaitForJobs();
+    ASSERT_EQ(BlobFiles().size(), 1u);
+    const uint64_t number = BlobFiles()[0].blob_file_number;
+    const auto pinned =
+        EnableCallBackOnce("AddressMapStore::FilePin:Pinned", [&](void*) {
+          OnAnotherThread([&] {
+            for (auto& [key, value] : model) {
+              value = Value(100);
+              ASSERT_OK(Put(key, value));
+            }
+            ASSERT_OK(Flush());
+            WaitForJobs();
+            EXPECT_EQ(FilesOnDisk(kBlobFile).count(number), 1u);
+          });
+        });
+    ASSERT_OK(whole_files ? db_->VerifyFileChecksums(ReadOptions())
+                          : db_->VerifyChecksum());
+    DisableCallBacks();
+    EXPECT_TRUE(pinned->load());
+    WaitForJobs();
+    EXPECT_EQ(FilesOnDisk(kBlobFile).count(number), 0u);
+    CheckData(model);
+    CheckMap(3);
+  }
+}
+
+// Names that a compaction has dropped wait for the calls that use the Version
+// before it. They are removed when the call ends, without another event.
+TEST_F(DBAddressMapLifecycleTest, NamesThatACallHeldAreRemovedAfterwards) {
+  const ActingFilter filter;
+  Options options = MapOptions();
+  options.compaction_filter = &filter;
+  // A Version keeps two tables open. The others are looked up by each call.
+  options.max_open_files = 20;
+  std::string table;  // the path of one of these
+  using Call = std::function<Status()>;
+  const std::vector<std::pair<const char*, Call>> calls = {
+      {"GetPropertiesOfAllTables",
+       [&] {
+         TablePropertiesCollection properties;
+         return db_->GetPropertiesOfAllTables(&properties);
+       }},
+      {"GetPropertiesOfTablesInRange",
+       [&] {
+         const Range range("a", "z");
+         TablePropertiesCollection properties;
+         return db_->GetPropertiesOfTablesInRange(db_->DefaultColumnFamily(),
+                                                  &range, 1, &properties);
+       }},
+      {"GetPropertiesOfTablesByLevel",
+       [&] {
+         std::vector<std::unique_ptr<TablePropertiesCollection>> properties;
+         return db_->GetPropertiesOfTablesByLevel(db_->DefaultColumnFamily(),
+                                                  &properties);
+       }},
+      {"GetPreparedFileInfoForExternalSstIngestion", [&] {
+         std::shared_ptr<const PreparedFileInfo> info;
+         return db_->GetPreparedFileInfoForExternalSstIngestion(table, &info);
+       }}};
+  const auto num_retired = [this] {
+    std::map<std::string, std::string> values;
+    EXPECT_TRUE(db_->GetMapProperty(DB::Properties::kBlobAddressMap, &values));
+    return values["retired-removals"];
+  };
+  for (const auto& [name, call] : calls) {
+    SCOPED_TRACE(name);
+    DestroyAndReopen(options);
+    for (int i = 0; i < 4; ++i) {
+      const std::string suffix = std::to_string(i);
+      ASSERT_OK(Put("keep" + suffix, Value(i)));
+      ASSERT_OK(Put("remove" + suffix, Value(i)));
+      ASSERT_OK(Flush());
+    }
+    WaitForJobs();
+    table.clear();
+    {
+      InstrumentedMutexLock lock(dbfull()->mutex());
+      const auto& files = Family()->current()->storage_info()->LevelFiles(0);
+      ASSERT_EQ(files.size(), 4u);
+      for (const FileMetaData* const file : files) {
+        if (file->fd.pinned_reader.Get() == nullptr) {
+          table = TableFileName(Family()->ioptions().cf_paths,
+                                file->fd.GetNumber(), file->fd.GetPathId());
+        }
+      }
+    }
+    ASSERT_FALSE(table.empty());
+    const auto reached =
+        EnableCallBackOnce("TableCache::FindTable:0", [&](void*) {
+          OnAnotherThread([&] {
+            ASSERT_OK(ForceCompaction());
+            WaitForJobs();
+            EXPECT_NE(num_retired(), "0");
+          });
+        });
+    ASSERT_OK(call());
+    DisableCallBacks();
+    EXPECT_TRUE(reached->load());
+    WaitForJobs();
+    EXPECT_EQ(num_retired(), "0");
+    CheckMap(4);
+  }
 }
 
 // Names that wait for readers may be in a spill file, which a scan for obsolete
