@@ -1,7 +1,8 @@
 //  Copyright (c) The Strata Authors
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 
-// DB::GetApproximateSizes() counts delta files.
+// DB::GetApproximateSizes() counts delta files, and the property
+// "rocksdb.estimate-num-keys" counts their operands.
 
 #include <cstdint>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "db/db_impl/db_impl.h"
 #include "db/delta/db_delta_model_test_util.h"
 #include "db/delta/delta_version.h"
+#include "db/strata/version_storage_strata.h"
 #include "port/stack_trace.h"
 #include "test_util/strata/delta_db_test_util.h"
 
@@ -55,6 +57,13 @@ class DBDeltaSizeTest : public delta_test::ModelDBTest {
     SizeApproximationOptions rough;
     rough.files_size_error_margin = 0.1;
     EXPECT_NEAR(SizeOf(begin, end, rough), bytes, bytes / 10);
+  }
+
+  uint64_t NumKeys() {
+    uint64_t num_keys = 0;
+    EXPECT_TRUE(
+        db_->GetIntProperty(DB::Properties::kEstimateNumKeys, &num_keys));
+    return num_keys;
   }
 
   // Returns the lower bounds of the buckets.
@@ -167,6 +176,115 @@ TEST_F(DBDeltaSizeTest, AfterJobsAndWhileDraining) {
   ASSERT_EQ(Stat("files"), 0);
   CheckSizes(kNumKeys);
   Check();
+}
+
+// Until a compaction, operands in delta files count as RocksDB counts those in
+// SST files: each of them for a key, also above a value, and one less for each
+// deletion.
+TEST_F(DBDeltaSizeTest, NumberOfKeysIsEstimatedAsInSstFiles) {
+  std::vector<uint64_t> plain;
+  for (const bool separated : {false, true}) {
+    SCOPED_TRACE(separated);
+    Options options = DeltaOptions();
+    options.enable_delta_separation = separated;
+    DestroyAndReopen(options);
+    std::vector<uint64_t> counts;
+    const auto note = [&] { counts.push_back(NumKeys()); };
+    const auto delete_keys = [&](uint32_t first, uint32_t last) {
+      for (uint32_t i = first; i < last; ++i) {
+        ASSERT_OK(Delete(KeyOf(i)));
+      }
+      note();
+      ASSERT_OK(Flush());
+      note();
+    };
+    FlushOperands(0, 30, /*size=*/10);
+    note();
+    EXPECT_EQ(counts.back(), 30);
+    // With delta files, the SST files have only deletions then.
+    delete_keys(0, 10);
+    EXPECT_EQ(counts.back(), 20);
+    // There are more deletions than operands.
+    delete_keys(10, 45);
+    EXPECT_EQ(counts.back(), 0);
+    for (uint32_t i = 50; i < 100; ++i) {
+      ASSERT_OK(Put(KeyOf(i), "v"));
+    }
+    ASSERT_OK(Flush());
+    note();
+    FlushOperands(40, 80, /*size=*/10);
+    note();
+    FlushOperands(60, 90, /*size=*/10);
+    note();
+    EXPECT_EQ(counts.back(), 30 - 45 + 50 + 40 + 30);
+    ASSERT_OK(Merge(KeyOf(99), "m"));
+    note();
+    EXPECT_EQ(Stat("operands"), separated ? 100 : 0);
+    if (!separated) {
+      plain = counts;
+      continue;
+    }
+    EXPECT_EQ(counts, plain);
+    ASSERT_OK(Flush());
+    options.enable_delta_separation = false;
+    Reopen(options);
+    ASSERT_EQ(Stat("draining"), 1);
+    EXPECT_EQ(NumKeys(), plain.back());
+    // The first compaction ends the drain. The second one combines the values
+    // of folds with what they replace.
+    ASSERT_OK(CompactAll());
+    ASSERT_EQ(Stat("files"), 0);
+    ASSERT_OK(CompactAll());
+    EXPECT_EQ(NumKeys(), 60);
+  }
+}
+
+// Without SST files, anchors and the operands of buckets.
+TEST_F(DBDeltaSizeTest, NumberOfKeysIsThatOfOperands) {
+  DestroyAndReopen(DeltaOptions());
+  FlushOperands(0, 100, /*size=*/100);
+  FlushOperands(50, 100, /*size=*/100);
+  ASSERT_EQ(SstBytes(), 0);
+  EXPECT_EQ(NumKeys(), 150);
+  ASSERT_OK(CompactAll());
+  ASSERT_GT(Stat("buckets"), 1);
+  ASSERT_EQ(SstBytes(), 0);
+  EXPECT_EQ(NumKeys(), Stat("operands"));
+  EXPECT_GE(NumKeys(), 100);
+  const uint64_t before = NumKeys();
+  for (uint32_t i = 0; i < 10; ++i) {
+    DoPut(KeyOf(i), "v");
+  }
+  ASSERT_OK(Flush());
+  ASSERT_GT(Stat("anchors"), 0);
+  EXPECT_EQ(NumKeys(), before + 10);
+  // The files are closed.
+  Reopen(DeltaOptions());
+  EXPECT_EQ(NumKeys(), before + 10);
+}
+
+TEST_F(DBDeltaSizeTest, EstimateOfKeysStaysInItsRange) {
+  const auto estimate = [](uint64_t num_sampled, uint64_t num_deletions,
+                           uint64_t num_others, uint64_t num_files,
+                           uint64_t num_operands) {
+    return VersionStorageStrata::EstimateKeys(
+        {num_sampled, num_deletions, num_others}, num_files, num_operands);
+  };
+  EXPECT_EQ(estimate(0, 0, 0, 0, 7), 7);
+  EXPECT_EQ(estimate(0, 0, 0, 3, 7), 7);
+  EXPECT_EQ(estimate(2, 10, 30, 2, 5), 25);
+  EXPECT_EQ(estimate(2, 10, 30, 4, 5), 45);
+  EXPECT_EQ(estimate(2, 10, 30, 1, 5), 25);
+  EXPECT_EQ(estimate(1, 30, 10, 2, 50), 10);
+  EXPECT_EQ(estimate(1, 30, 10, 2, 40), 0);
+  EXPECT_EQ(estimate(1, 30, 10, 2, 39), 0);
+  // UINT64_MAX has no double.
+  EXPECT_EQ(estimate(1, 0, UINT64_MAX - 1, 1, 1), UINT64_MAX);
+  EXPECT_EQ(estimate(1, 0, UINT64_MAX, 1, 1), UINT64_MAX);
+  EXPECT_EQ(estimate(1, 0, UINT64_MAX, 2, 1), UINT64_MAX);
+  EXPECT_EQ(estimate(1, 0, UINT64_MAX / 2, 3, 0), UINT64_MAX);
+  EXPECT_EQ(estimate(1, UINT64_MAX, 0, 1, UINT64_MAX), 0);
+  EXPECT_EQ(estimate(1, UINT64_MAX / 2, 0, 3, 5), 0);
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -38,6 +38,9 @@ void Count(const DeltaFileDescription& file, bool add,
   count(1, &totals->num_files);
   count(file.size, &totals->bytes);
   count(file.num_entries + file.num_range_anchors, &totals->num_entries);
+  if (file.kind == DeltaFileDescription::Kind::kOperands) {
+    count(file.num_entries, &totals->num_operands);
+  }
   count(file.raw_bytes, &totals->raw_bytes);
 }
 

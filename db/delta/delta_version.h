@@ -73,6 +73,7 @@ class DeltaVersion {
     uint64_t num_files = 0;
     uint64_t bytes = 0;  // of files
     uint64_t num_entries = 0;
+    uint64_t num_operands = 0;  // the entries that are no anchors
     uint64_t raw_bytes = 0;
 
     bool operator==(const Totals&) const = default;

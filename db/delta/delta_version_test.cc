@@ -514,6 +514,8 @@ class DeltaVersionTest : public testing::Test {
       ++totals.num_files;
       totals.bytes += file.size;
       totals.num_entries += file.num_entries + file.num_range_anchors;
+      totals.num_operands +=
+          file.kind == DeltaKind::kOperands ? file.num_entries : 0;
       totals.raw_bytes += file.raw_bytes;
       largest = std::max(largest, file.largest_seq);
     }

@@ -10,10 +10,41 @@
 #include "db/address_map/address_map_store.h"
 #include "db/address_map/level0_merge.h"
 #include "db/column_family.h"
+#include "db/delta/delta_version.h"
 #include "db/path_layout/path_layout.h"
 #include "db/version_set.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+uint64_t VersionStorageStrata::EstimateKeys(
+    const VersionStorageInfo& files, const SampledEntries& sampled) const {
+  uint64_t num_files = 0;
+  for (int level = 0; level < files.num_levels(); ++level) {
+    num_files += files.LevelFiles(level).size();
+  }
+  return EstimateKeys(sampled, num_files, delta_->GetTotals().num_operands);
+}
+
+uint64_t VersionStorageStrata::EstimateKeys(const SampledEntries& sampled,
+                                            uint64_t num_files,
+                                            uint64_t num_operands) {
+  const bool more_deletions = sampled.num_deletions > sampled.num_others;
+  uint64_t difference = more_deletions
+                            ? sampled.num_deletions - sampled.num_others
+                            : sampled.num_others - sampled.num_deletions;
+  if (sampled.num_files > 0 && sampled.num_files < num_files) {
+    const double all = static_cast<double>(difference) *
+                       static_cast<double>(num_files) /
+                       static_cast<double>(sampled.num_files);
+    difference = all < static_cast<double>(UINT64_MAX)
+                     ? static_cast<uint64_t>(all)
+                     : UINT64_MAX;
+  }
+  if (more_deletions) {
+    return num_operands - std::min(num_operands, difference);
+  }
+  return num_operands + std::min(UINT64_MAX - num_operands, difference);
+}
 
 int VersionStorageStrata::ScoreLevel0(const VersionStorageInfo& files,
                                       const MutableCFOptions& options,

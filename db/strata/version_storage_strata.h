@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -42,6 +43,23 @@ class VersionStorageStrata {
   }
   // The delta files and their buckets; nullptr if there are none.
   const std::shared_ptr<const DeltaVersion>& delta() const { return delta_; }
+  // Entries of SST files whose table properties are known.
+  struct SampledEntries {
+    uint64_t num_files = 0;
+    uint64_t num_deletions = 0;
+    uint64_t num_others = 0;
+  };
+  // Returns an estimate of the number of keys in SST files and delta files:
+  // VersionStorageInfo::GetEstimatedActiveKeys() if there are delta files.
+  // REQUIRES: delta() is not nullptr.
+  uint64_t EstimateKeys(const VersionStorageInfo& files,
+                        const SampledEntries& sampled) const;
+  // Does the same with numbers. An operand counts for one key, wherever it is.
+  // A deletion counts for one key less, and may be one of a key that only delta
+  // files have. The result is at least 0, and at most UINT64_MAX.
+  // num_files: of SST files. What is sampled stands for all of them.
+  static uint64_t EstimateKeys(const SampledEntries& sampled,
+                               uint64_t num_files, uint64_t num_operands);
   // Called by VersionStorageInfo::PrepareForVersionAppend().
   void SetMappedStats(const VersionMappedStats& stats) {
     mapped_stats_ = stats;
