@@ -21,6 +21,7 @@
 #include "db/version_set.h"
 #include "file/random_access_file_reader.h"
 #include "logging/logging.h"
+#include "util/strata/key_for_message.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -427,7 +428,7 @@ Status AddressMapRecovery::CheckLost() {
   if (stats_->lost_values == 0 || options_.allow_lost_values) {
     return Status::OK();
   }
-  // Collects the keys for the error message.
+  // Collects the keys for the error message, if it may have them.
   class Collector : public MappedKeyScan::Visitor {
    public:
     Collector(const AddressMapStore* blobs, std::string* keys)
@@ -454,10 +455,14 @@ Status AddressMapRecovery::CheckLost() {
     size_t named_ = 0;
   };
   std::string keys;
-  MappedKeyScan scan(cfd_, version_, options_.file_options,
-                     Env::IOActivity::kDBOpen, /*num_threads=*/1);
-  scan.Run([&] { return std::make_unique<Collector>(blobs_, &keys); })
-      .PermitUncheckedError();
+  if (cfd_->ioptions().allow_data_in_errors) {
+    MappedKeyScan scan(cfd_, version_, options_.file_options,
+                       Env::IOActivity::kDBOpen, /*num_threads=*/1);
+    scan.Run([&] { return std::make_unique<Collector>(blobs_, &keys); })
+        .PermitUncheckedError();
+  } else {
+    keys = std::string(" ") + kRedactedKey;
+  }
   return Status::Corruption(
       "Column family " + cfd_->GetName() +
       ": no blob file contains the values of " +

@@ -673,6 +673,7 @@ TEST_F(DBAddressMapFileTest, LostValueFailsTheOpenOrItsReads) {
       ASSERT_OK(env_->DeleteFile(dbname_ + "/" + name));
     }
   }
+  options.allow_data_in_errors = true;
   Status s = TryReopen(options);
   ASSERT_TRUE(s.IsCorruption()) << s.ToString();
   EXPECT_NE(s.ToString().find(Slice("b").ToString(/*hex=*/true)),

@@ -840,6 +840,7 @@ TEST_F(DBAddressMapTransactionTest, NewestNameWithoutAValueIsNotForgotten) {
 
   TransactionDBOptions txn_db_options;
   txn_db_options.write_policy = WRITE_PREPARED;
+  options.allow_data_in_errors = true;
   TransactionDB* txn_db = nullptr;
   Status s = TransactionDB::Open(options, txn_db_options, copy, &txn_db);
   ASSERT_TRUE(s.IsCorruption()) << s.ToString();

@@ -74,8 +74,8 @@ Status MapIterators::Fetch(InternalIterator* iter, const Slice& user_key,
                            const Slice& value, PinnableSlice* result) {
   MappedValueReader* const reader = iter->mapped_value_reader();
   if (reader == nullptr) {
-    return Status::Corruption("Bound blob index in the value of key " +
-                              user_key.ToString(/*hex=*/true));
+    return Status::Corruption(
+        "Bound blob index of an iterator without an address map");
   }
   return reader->FetchMappedValue(user_key, value, result);
 }

@@ -20,6 +20,7 @@
 #include "monitoring/perf_context_imp.h"
 #include "monitoring/statistics_impl.h"
 #include "test_util/sync_point.h"
+#include "util/strata/key_for_message.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -174,9 +175,12 @@ MapPointRead::Action MapPointRead::TakeNamed(SequenceNumber seq,
     return ReplaceByDeletion(seq);
   }
   return StopWithoutValue(Status::Corruption(
-      "No address for the value of key " + user_key_.ToString(/*hex=*/true) +
-      " at sequence number " + std::to_string(seq) + ", birth " +
-      std::to_string(index.birth)));
+      "No address for the value of key " + KeyText() + " at sequence number " +
+      std::to_string(seq) + ", birth " + std::to_string(index.birth)));
+}
+
+std::string MapPointRead::KeyText() const {
+  return KeyForMessage(user_key_, cfd_->ioptions().allow_data_in_errors);
 }
 
 bool MapPointRead::ConfirmAbsence() {
@@ -202,8 +206,8 @@ MapPointRead::Action MapPointRead::Replace(AddressMap::Lookup&& found) {
   const MapName& name = found.entry.name;
   if (found.entry.address.slot == BlobFileSlotTable::kLostSlot) {
     return StopWithoutValue(Status::Corruption(
-        "The value of key " + user_key_.ToString(/*hex=*/true) +
-        " at sequence number " + std::to_string(name.seq) + " is lost"));
+        "The value of key " + KeyText() + " at sequence number " +
+        std::to_string(name.seq) + " is lost"));
   }
   MappedRecordName::Encode(user_key_, name.seq, name.birth, &record_name_);
   record_name_slice_ = record_name_;

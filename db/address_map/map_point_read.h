@@ -216,6 +216,8 @@ class MapPointRead {
   // or may exist. Without I/O that is Incomplete, as for all values that are
   // not in memory: KeyMayExist() takes any other error for an absent key.
   Action StopWithoutValue(Status s);
+  // Returns the key for the message of a Status.
+  std::string KeyText() const;
   Action Stop(Status s);
   Action Restart();
 

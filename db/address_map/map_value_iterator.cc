@@ -17,6 +17,7 @@
 #include "db/pinned_iterators_manager.h"
 #include "rocksdb/iostats_context.h"
 #include "test_util/sync_point.h"
+#include "util/strata/key_for_message.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -50,9 +51,11 @@ class SeekReads {
 // A blob index that every decoder rejects as unknown.
 constexpr char kUndecodable[] = {0x7f};
 
-Status NoAddress(const Slice& user_key, const BlobIndex& index) {
+Status NoAddress(const ColumnFamilyData& cfd, const Slice& user_key,
+                 const BlobIndex& index) {
   return Status::Corruption(
-      "No address for the value of key " + user_key.ToString(/*hex=*/true) +
+      "No address for the value of key " +
+      KeyForMessage(user_key, cfd.ioptions().allow_data_in_errors) +
       " at sequence number " + std::to_string(index.sequence()) + ", birth " +
       std::to_string(index.mapped().birth));
 }
@@ -160,7 +163,7 @@ Status MapValueIterator::FetchMappedValue(const Slice& user_key,
               blob_index.mapped().birth},
       /*pin=*/true);
   return found.found ? FetchFound(user_key, blob_index, found, result)
-                     : NoAddress(user_key, blob_index);
+                     : NoAddress(*cfd_, user_key, blob_index);
 }
 
 bool MapValueIterator::IsCached(const AddressMap::Lookup& found,
@@ -197,7 +200,7 @@ Status MapValueIterator::FetchFound(const Slice& user_key,
   const Status s = blobs->FetchFound(
       cfd_->blob_source(), read_options_, user_key, blob_index.sequence(),
       blob_index.mapped(), found, result, /*bytes_read=*/nullptr);
-  return s.IsNotFound() ? NoAddress(user_key, blob_index) : s;
+  return s.IsNotFound() ? NoAddress(*cfd_, user_key, blob_index) : s;
 }
 
 void MapValueIterator::SeekToFirst() {

@@ -21,6 +21,7 @@
 #include "rocksdb/file_system.h"
 #include "rocksdb/listener.h"
 #include "test_util/strata/address_map_db_test_util.h"
+#include "test_util/strata/line_logger_test_util.h"
 #include "util/defer.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -189,6 +190,7 @@ TEST_F(DBBlobDamageTest, OpensWithAnUnreadableBlobFileUnlessParanoid) {
       }
       SCOPED_TRACE(name + (after_crash ? " after a crash" : ""));
       Options options = MapOptions();
+      options.allow_data_in_errors = true;
       Load(options, kKeysOfFile, 1000);
       AddressMapCheckpoints::UseInThisProcess(!after_crash);
       std::string copy;
@@ -270,6 +272,7 @@ TEST_F(DBBlobDamageTest, OpensWithAnUnreadableBlobFileUnlessParanoid) {
 // does not read the lost ones.
 TEST_F(DBBlobDamageTest, ScanShowsTheValuesBeforeALostOne) {
   Options options = MapOptions();
+  options.allow_data_in_errors = true;
   Load(options, kKeysOfFile, 1000);
   AddressMapCheckpoints::UseInThisProcess(false);
   ASSERT_OK(env_->DeleteFile(files_[1]));
@@ -293,6 +296,55 @@ TEST_F(DBBlobDamageTest, ScanShowsTheValuesBeforeALostOne) {
         << iter->status().ToString();
     // The first two values are not read ahead.
     EXPECT_EQ(Ticker(BLOB_MAP_PREFETCH_READ), count == 0 ? 0 : kKeysOfFile - 2);
+  }
+}
+
+// User keys are data of users.
+TEST_F(DBBlobDamageTest, MessagesHaveKeysOnlyIfTheyMay) {
+  const std::string lost = KeyOf(1, 0);
+  const std::string text = Slice(lost).ToString(/*hex=*/true);
+  for (const bool allowed : {false, true}) {
+    SCOPED_TRACE(allowed);
+    const auto logger = std::make_shared<LineLogger>();
+    Options options = MapOptions();
+    options.info_log = logger;
+    ASSERT_FALSE(options.allow_data_in_errors);
+    options.allow_data_in_errors = allowed;
+    const auto check = [&](const std::string& what, const Status& s) {
+      SCOPED_TRACE(what);
+      EXPECT_TRUE(s.IsCorruption()) << s.ToString();
+      const std::string message = s.ToString();
+      EXPECT_EQ(message.find(text) != std::string::npos, allowed) << message;
+      EXPECT_EQ(message.find("<redacted; see allow_data_in_errors>") !=
+                    std::string::npos,
+                !allowed)
+          << message;
+    };
+    Load(options, kKeysOfFile, 1000);
+    AddressMapCheckpoints::UseInThisProcess(false);
+    ASSERT_OK(env_->DeleteFile(files_[1]));
+    check("Open", TryReopen(options));
+    options.paranoid_checks = false;
+    Reopen(options);
+    std::string value;
+    check("Get", db_->Get(ReadOptions(), lost, &value));
+    const Slice keys[] = {lost};
+    PinnableSlice values[1];
+    Status statuses[1];
+    db_->MultiGet(ReadOptions(), db_->DefaultColumnFamily(), 1, keys, values,
+                  statuses);
+    check("MultiGet", statuses[0]);
+    {
+      const std::unique_ptr<Iterator> iter(db_->NewIterator(ReadOptions()));
+      iter->Seek(lost);
+      EXPECT_FALSE(iter->Valid());
+      check("Iterator", iter->status());
+    }
+    options.enable_blob_address_map = false;
+    Reopen(options);
+    check("Compaction", ForceCompaction());
+    EXPECT_EQ(logger->Has(text), allowed);
+    Close();
   }
 }
 

@@ -8,6 +8,7 @@
 #include "db/blob_gc/blob_relocation.h"
 #include "db/compaction/compaction_iterator.h"
 #include "db/snapshot_checker.h"
+#include "util/strata/key_for_message.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -107,7 +108,7 @@ void CompactionIterator::PlaceMapped() {
     s = FetchMapped(&index);
     if (s.IsNotFound() && mapping_->IsLost(user_key(), index)) {
       s = Status::Corruption("The value of key " +
-                             user_key().ToString(/*hex=*/true) +
+                             KeyForMessage(user_key(), allow_data_in_errors_) +
                              " is lost and cannot be moved out of the map");
     }
     if (s.IsNotFound()) {

@@ -22,11 +22,13 @@
 #include "rocksdb/comparator.h"
 #include "rocksdb/experimental.h"
 #include "rocksdb/file_checksum.h"
+#include "rocksdb/merge_operator.h"
 #include "rocksdb/metadata.h"
 #include "rocksdb/sst_file_manager.h"
 #include "rocksdb/utilities/backup_engine.h"
 #include "rocksdb/utilities/checkpoint.h"
 #include "test_util/strata/delta_db_test_util.h"
+#include "test_util/strata/line_logger_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/testutil.h"
 #include "util/random.h"
@@ -73,6 +75,16 @@ class UnregisteredComparator : public Comparator {
   bool CanKeysWithDifferentByteContentsBeEqual() const override {
     return false;
   }
+};
+
+// Merges nothing.
+class FailingOperator : public MergeOperator {
+ public:
+  bool FullMergeV2(const MergeOperationInput& /*in*/,
+                   MergeOperationOutput* /*out*/) const override {
+    return false;
+  }
+  const char* Name() const override { return "FailingOperator"; }
 };
 
 }  // namespace
@@ -1700,6 +1712,35 @@ TEST_F(DBDeltaRepairTest, RepairKeepsOperandsAboveABaseOfAWal) {
         ASSERT_OK(DestroyDir(env_, dbname_ + "/lost"));
       }
     }
+  }
+}
+
+// LOG names the keys whose operands a repair cannot merge, if it may have keys.
+TEST_F(DBDeltaRepairTest, LogOfARepairHasKeysOnlyIfItMay) {
+  for (const bool allowed : {false, true}) {
+    SCOPED_TRACE(allowed);
+    DestroyAndReopen(options_);
+    CreateAndReopenWithCF({"other"}, options_);
+    ASSERT_OK(Put("user:Joe", "base"));
+    // The operand is in another WAL than the value.
+    ASSERT_OK(Put(1, "a", "flushed"));
+    ASSERT_OK(Flush(1));
+    ASSERT_OK(Merge("user:Joe", "1"));
+    LoseManifest();
+    const auto logger = std::make_shared<LineLogger>();
+    Options options = options_;
+    options.merge_operator = std::make_shared<FailingOperator>();
+    options.info_log = logger;
+    options.allow_data_in_errors = allowed;
+    ASSERT_OK(
+        RepairDB(dbname_, options,
+                 {{kDefaultColumnFamilyName, options}, {"other", options}}));
+    EXPECT_EQ(logger->Has(" of key 757365723A4A6F65 cannot be merged"),
+              allowed);
+    EXPECT_EQ(logger->Has(" of key <redacted; see allow_data_in_errors> cannot "
+                          "be merged"),
+              !allowed);
+    ASSERT_OK(DestroyDir(env_, dbname_ + "/lost"));
   }
 }
 

@@ -32,6 +32,7 @@
 #include "file/filename.h"
 #include "logging/logging.h"
 #include "table/merging_iterator.h"
+#include "util/strata/key_for_message.h"
 #include "util/strata/status_message.h"
 #include "util/vector_iterator.h"
 
@@ -316,12 +317,14 @@ class DeltaRepair::WalSource : public KnownOperandFilter::Source {
     }
     *merged = s.ok();
     if (!s.ok()) {
-      ROCKS_LOG_WARN(cfd_->ioptions().logger,
-                     "[%s] Operands of a WAL above sequence number %" PRIu64
-                     " of key %s cannot be merged: %s",
-                     cfd_->GetName().c_str(), base.seq,
-                     user_key.ToString(/*hex=*/true).c_str(),
-                     s.ToString().c_str());
+      ROCKS_LOG_WARN(
+          cfd_->ioptions().logger,
+          "[%s] Operands of a WAL above sequence number %" PRIu64
+          " of key %s cannot be merged: %s",
+          cfd_->GetName().c_str(), base.seq,
+          KeyForMessage(user_key, cfd_->ioptions().allow_data_in_errors)
+              .c_str(),
+          s.ToString().c_str());
     }
     return Status::OK();
   }

@@ -12,6 +12,7 @@
 #include "rocksdb/options.h"
 #include "rocksdb/wide_columns.h"
 #include "table/get_context.h"
+#include "util/strata/key_for_message.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -129,7 +130,9 @@ bool PointRead::AfterFilesOfMap(GetContext* get_context, Status* status) {
       *status = Status::NotSupported("Encounter unexpected blob index.");
       break;
     default:
-      *status = Status::Corruption("corrupted key for ", user_key_);
+      *status = Status::Corruption(
+          "corrupted key for ",
+          KeyForMessage(user_key_, cfd_->ioptions().allow_data_in_errors));
   }
   return true;
 }
