@@ -137,6 +137,59 @@ TEST_F(DBMergedValueTest, ReadsFillAndUseTheCache) {
   EXPECT_NE(text.find("capacity: 4194304\n"), std::string::npos) << text;
 }
 
+// A read that finds a value counts as a hit or as stale, also if a memtable has
+// an entry that hides the value.
+TEST_F(DBMergedValueTest, EachReadThatAsksTheCacheIsCountedOnce) {
+  DestroyAndReopen(CacheOptions());
+  struct Counts {
+    uint64_t hits;
+    uint64_t misses;
+    uint64_t stale;
+    bool operator==(const Counts&) const = default;
+  };
+  const auto read = [&](const std::string& key, const std::string& expected) {
+    const Counts before{Hits(), Ticker(MERGED_VALUE_CACHE_MISS),
+                        Ticker(MERGED_VALUE_CACHE_STALE)};
+    EXPECT_EQ(Get(key), expected);
+    return Counts{Hits() - before.hits,
+                  Ticker(MERGED_VALUE_CACHE_MISS) - before.misses,
+                  Ticker(MERGED_VALUE_CACHE_STALE) - before.stale};
+  };
+  const Counts hit{1, 0, 0};
+  const Counts miss{0, 1, 0};
+  const Counts stale{0, 0, 1};
+  const Counts none{0, 0, 0};
+  for (const std::string key : {"a", "b", "c", "d"}) {
+    MergeMany(key, {"1", "2"});
+    EXPECT_TRUE(read(key, "1,2") == miss) << key;
+    EXPECT_TRUE(read(key, "1,2") == hit) << key;
+  }
+  // A value below the newest operand.
+  ASSERT_OK(Put("a", "3"));
+  EXPECT_TRUE(read("a", "3") == none);  // no operand: the cache is not asked
+  ASSERT_OK(Merge("a", "4"));
+  EXPECT_TRUE(read("a", "3,4") == stale);
+  // A deletion below the newest operand.
+  ASSERT_OK(Delete("b"));
+  ASSERT_OK(Merge("b", "3"));
+  EXPECT_TRUE(read("b", "3") == stale);
+  // A range deletion below the newest operand. Above all operands, it ends the
+  // search before the cache is asked.
+  ASSERT_OK(
+      db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "c", "e"));
+  ASSERT_OK(Merge("c", "3"));
+  EXPECT_TRUE(read("c", "3") == stale);
+  EXPECT_TRUE(read("d", "NOT_FOUND") == none);
+  // A range deletion in a memtable, the operands in a file.
+  MergeMany("e", {"1", "2"});
+  ASSERT_OK(Flush());
+  EXPECT_TRUE(read("e", "1,2") == miss);
+  EXPECT_TRUE(read("e", "1,2") == hit);
+  ASSERT_OK(
+      db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "e", "f"));
+  EXPECT_TRUE(read("e", "NOT_FOUND") == stale);
+}
+
 // The second read merges nothing, however many operands the key has.
 TEST_F(DBMergedValueTest, LargeValueIsMergedOnce) {
   Options options = CacheOptions();

@@ -70,7 +70,8 @@ void MergedValueRead::Ask() {
       user_key_, sequence,
       super_version_->current->strata()->merged_values().number(), &ref_)) {
     case MergedValueCache::Result::kHit:
-      break;  // counted when it is used
+      was_found_ = true;  // counted when it is known whether it is used
+      break;
     case MergedValueCache::Result::kMiss:
       RecordTick(statistics, MERGED_VALUE_CACHE_MISS);
       break;
@@ -115,6 +116,10 @@ void MergedValueRead::OnUse() {
     ref_.ExtendFrontier(frontier);
   }
   RecordTick(cfd_->ioptions().stats, MERGED_VALUE_CACHE_HIT);
+}
+
+void MergedValueRead::OnUnused() {
+  RecordTick(cfd_->ioptions().stats, MERGED_VALUE_CACHE_STALE);
 }
 
 bool MergedValueRead::Finish(SequenceNumber covering, Status* status,

@@ -62,6 +62,11 @@ class MergedValueRead {
                   MergeContext* merge_context);
   MergedValueRead(const MergedValueRead&) = delete;
   MergedValueRead& operator=(const MergedValueRead&) = delete;
+  ~MergedValueRead() {
+    if (was_found_ && !was_used_) {
+      OnUnused();
+    }
+  }
 
   // ---- Memtables.
 
@@ -113,6 +118,7 @@ class MergedValueRead {
                       SequenceNumber covering);
   void Ask();
   void OnUse();
+  void OnUnused();
 
   const ColumnFamilyData* const cfd_;
   const SuperVersion* const super_version_;
@@ -126,6 +132,9 @@ class MergedValueRead {
   bool was_asked_ = false;
   // The newest entry is not an operand, or its sequence number is unknown.
   bool is_other_ = false;
+  // The cache had a value for this reader. It goes unused if a memtable has a
+  // newer value, deletion or range deletion of the key.
+  bool was_found_ = false;
   // The base value of the merge is from the cache.
   bool was_used_ = false;
   // Sequence number of the newest operand.
