@@ -420,8 +420,9 @@ struct StrataColumnFamilyOptions {
   // CacheEntryRole::kMergedValueCache; if that cache is full and has a
   // strict_capacity_limit, fewer values are kept.
   // A value may take up all of the size; a larger one is not kept, and LOG has
-  // a warning. Values of more than an eighth of a shard (the size is divided
-  // into a shard for each 512 KiB, at most 64) have half of the size together.
+  // a warning. Values of more than an eighth of a shard have half of it
+  // together (size at open: 512 KiB per shard, 64 shards at most, and a power
+  // of two).
   //
   // UINT64_MAX and 0 have the same meaning: a sixteenth of the block cache's
   // capacity when the column family is opened or the option changes, and 1 MiB
