@@ -13,6 +13,7 @@
 #include "db/column_family.h"
 #include "db/db_impl/db_impl.h"
 #include "db/version_set.h"
+#include "options/strata/feature_set.h"
 #include "options/strata_config/configured_options.h"
 #include "util/cast_util.h"
 
@@ -29,6 +30,19 @@ void CheckMapThreads(int num_threads, LDBCommandExecuteResult* result) {
   if (num_threads < 1) {
     *result = LDBCommandExecuteResult::Failed(std::string("--") + kMapThreads +
                                               " must be at least 1");
+  }
+}
+
+// Gives the options of the map their defaults, so that the OPTIONS file has no
+// line of them. Hot values are part of a layout, too: with them the OPTIONS
+// file keeps cf_paths, where other files than those of the map may lie.
+void ResetMapOptions(StrataColumnFamilyOptions* options) {
+  const uint64_t hot_bytes = options->blob_hot_bytes;
+  const uint32_t hot_path_id = options->blob_hot_path_id;
+  FeatureSet(FeatureSet::kMap).ResetOptions(options);
+  if (hot_bytes > 0) {
+    options->blob_hot_bytes = hot_bytes;
+    options->blob_hot_path_id = hot_path_id;
   }
 }
 
@@ -159,19 +173,11 @@ void DisableAddressMapCommand::Help(std::string& ret) {
 
 void DisableAddressMapCommand::PrepareOptions() {
   LDBCommand::PrepareOptions();
-  // The OPTIONS file does not mention these options if they have their
-  // defaults.
-  options_.enable_blob_address_map = false;
-  options_.enable_lsm_bypass = true;
-  options_.blob_gc_space_amp_limit =
-      ColumnFamilyOptions().blob_gc_space_amp_limit;
+  ResetMapOptions(&options_);
   // The old MANIFEST mentions files with mapped values.
   options_.reuse_manifest_on_open = false;
   for (ColumnFamilyDescriptor& cf : column_families_) {
-    cf.options.enable_blob_address_map = false;
-    cf.options.enable_lsm_bypass = true;
-    cf.options.blob_gc_space_amp_limit =
-        ColumnFamilyOptions().blob_gc_space_amp_limit;
+    ResetMapOptions(&cf.options);
   }
   options_.max_subcompactions = static_cast<uint32_t>(num_threads_);
   options_.max_background_jobs = std::max(options_.max_background_jobs, 2);

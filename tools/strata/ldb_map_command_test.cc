@@ -236,6 +236,9 @@ TEST_F(LdbMapCommandTest, CollectBlobGarbageRewritesFilesAboveTheLimit) {
 
 TEST_F(LdbMapCommandTest, DisableMovesAllValuesOutOfTheMap) {
   options_.enable_lsm_bypass = false;
+  options_.save_blob_address_map = false;
+  options_.blob_gc_space_amp_limit = 2;
+  options_.blob_scan_sort_budget = 0;
   Fill();
   EXPECT_NE(0, Run({"--try_load_options=false", "disable_address_map"}));
   EXPECT_TRUE(Printed("--try_load_options")) << output_;
@@ -252,6 +255,7 @@ TEST_F(LdbMapCommandTest, DisableMovesAllValuesOutOfTheMap) {
   ASSERT_OK(ReadFileToString(env_, dbname_ + "/" + file, &text));
   EXPECT_EQ(text.find("address_map"), std::string::npos) << text;
   EXPECT_EQ(text.find("lsm_bypass"), std::string::npos) << text;
+  EXPECT_EQ(text.find("# strata: "), std::string::npos) << text;
 
   options_.enable_blob_address_map = false;
   Open();
@@ -269,6 +273,26 @@ TEST_F(LdbMapCommandTest, DisableMovesAllValuesOutOfTheMap) {
   Close();
   // The second run has nothing to do.
   EXPECT_EQ(0, Run({"--try_load_options", "disable_address_map"})) << output_;
+}
+
+// Other tools find the paths of the column families in the OPTIONS file.
+TEST_F(LdbMapCommandTest, DisableKeepsThePathsOfHotValues) {
+  options_.cf_paths = {{dbname_, 1 << 30}, {dbname_ + "/hot", 1 << 30}};
+  options_.blob_hot_bytes = 1 << 20;
+  options_.blob_hot_path_id = 1;
+  Fill();
+  ASSERT_EQ(0, Run({"--try_load_options", "disable_address_map"})) << output_;
+  std::string file;
+  std::string text;
+  ASSERT_OK(GetLatestOptionsFileName(dbname_, env_, &file));
+  ASSERT_OK(ReadFileToString(env_, dbname_ + "/" + file, &text));
+  EXPECT_EQ(text.find("enable_blob_address_map"), std::string::npos) << text;
+  EXPECT_NE(text.find("# strata: cf_paths="), std::string::npos) << text;
+  EXPECT_NE(text.find("# strata: blob_hot_bytes=1048576"), std::string::npos)
+      << text;
+  options_.enable_blob_address_map = false;
+  Open();
+  Check();
 }
 
 // The values go to blob files also if the OPTIONS file has no map any more.
