@@ -798,6 +798,7 @@ class DBStrata {
   // The same, and schedules the jobs that waited for the edit. Released.
   Status RollManifestAndSchedule(Env::IOActivity activity,
                                  JobContext* job_context);
+  // REQUIRES: called by the thread that leads the write thread.
   bool MayHaveMoreToDoThanWrite();
 
   // Returns why the column family cannot be migrated, or OK. Held.

@@ -4,7 +4,9 @@
 // Write groups that one thread writes after its own: what WriteGroupCombiner
 // needs of DBImpl.
 
+#include "db/column_family.h"
 #include "db/strata/db_strata.h"
+#include "db/version_set.h"
 #include "db/write_batch_internal.h"
 #include "db/write_path/write_group_combiner.h"
 #include "monitoring/statistics_impl.h"
@@ -13,12 +15,15 @@
 namespace ROCKSDB_NAMESPACE {
 
 bool DBStrata::MayHaveMoreToDoThanWrite() {
-  // The conditions that PreprocessWrite() looks for.
+  // The conditions that PreprocessWrite() looks for. A single column family has
+  // its WAL switched with its memtable, whatever the size. The number of column
+  // families changes only in the write thread, where the caller is.
   return db_->error_handler_.IsDBStopped() || !db_->flush_scheduler_.Empty() ||
          !db_->trim_history_scheduler_.Empty() ||
          db_->write_controller_.IsStopped() ||
          db_->write_controller_.NeedsDelay() ||
-         db_->wals_total_size_.LoadRelaxed() > db_->GetMaxTotalWalSize() ||
+         (db_->wals_total_size_.LoadRelaxed() > db_->GetMaxTotalWalSize() &&
+          db_->versions_->GetColumnFamilySet()->NumberOfColumnFamilies() > 1) ||
          (db_->write_buffer_manager_ != nullptr &&
           (db_->write_buffer_manager_->ShouldStall() ||
            db_->write_buffer_manager_->ShouldFlush()));

@@ -551,6 +551,26 @@ TEST_F(DBWriteLeadershipOrderTest, WriterThatSwitchesTheWalIsNotLed) {
   ASSERT_EQ(Kept(), 0);
 }
 
+// With one column family the size of the WAL switches nothing.
+TEST_F(DBWriteLeadershipOrderTest, LargeWalOfOneFamilyDoesNotMatter) {
+  Options options = MakeOptions(64);
+  options.max_total_wal_size = 1000;
+  DestroyAndReopen(options);
+  const auto write = [&] {
+    const uint64_t before = Kept();
+    RunInOrder({[&] { ASSERT_OK(Put("a", std::string(2000, 'x'))); },
+                [&] { ASSERT_OK(Put("b", "2")); }});
+    return Kept() - before;
+  };
+  ASSERT_EQ(write(), 1);
+  ASSERT_EQ(write(), 1);
+  CreateColumnFamilies({"other"}, options);
+  ASSERT_EQ(write(), 0);
+  ASSERT_OK(dbfull()->TEST_WaitForFlushMemTable());
+  ASSERT_OK(db_->DropColumnFamily(handles_[0]));
+  ASSERT_EQ(write(), 1);
+}
+
 // If a delay or a stop begins between the offer and the next group, the leader
 // hands that group back.
 TEST_F(DBWriteLeadershipOrderTest, HandsBackAGroupThatWouldWait) {
