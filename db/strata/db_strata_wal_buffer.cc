@@ -159,11 +159,13 @@ Status DBStrata::WriteOutWalBuffer(const WriteOptions& write_options) {
     return wal_buffer_missing_.bytes.empty()
                ? Status::OK()
                : Status::NotSupported(
-                     "The DB is read-only, and the last process that wrote to "
-                     "it has left the end of a WAL in " +
+                     "The DB is read-only, and at its open the end of a WAL "
+                     "was in " +
                      WalBufferFileName(db_->immutable_db_options_.GetWalDir()) +
-                     ": what looks at files of WALs would miss that. Open and "
-                     "close the DB once");
+                     " alone: what looks at files of WALs would miss that. If "
+                     "a process has the DB open for writing, call its "
+                     "FlushWAL() and open the DB read-only again; otherwise "
+                     "open and close it once");
   }
   IOOptions io_options;
   IOStatus s = WritableFileWriter::PrepareIOOptions(write_options, io_options);

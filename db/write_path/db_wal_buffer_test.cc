@@ -717,6 +717,34 @@ TEST_F(DBWalBufferTest, ReadOnlyDbWithABufferRefusesToListWals) {
   ASSERT_OK(db->GetSortedWalFiles(files));
 }
 
+// While another DB writes, the buffer has the end of the WAL, too.
+TEST_F(DBWalBufferTest, ReadOnlyDbBesideAWriterListsWalsAfterFlushWal) {
+  const Options options = BufferOptions();
+  Reopen(options);
+  PutKeys(0, 10);
+  std::unique_ptr<DB> db;
+  ASSERT_OK(DB::OpenForReadOnly(options, dbname_, &db));
+  ASSERT_EQ("9", GetOf(db.get(), KeyOf(9)));
+  VectorWalPtr files;
+  std::unique_ptr<WalFile> file;
+  std::vector<LiveFileStorageInfo> infos;
+  std::unique_ptr<TransactionLogIterator> iter;
+  for (const Status& s :
+       {db->GetSortedWalFiles(files), db->GetCurrentWalFile(&file),
+        db->GetLiveFilesStorageInfo(LiveFilesStorageInfoOptions(), &infos),
+        db->GetUpdatesSince(0, &iter)}) {
+    EXPECT_TRUE(s.IsNotSupported()) << s.ToString();
+    EXPECT_NE(s.ToString().find("call its FlushWAL()"), std::string::npos)
+        << s.ToString();
+  }
+  // It stays so until the DB is opened again.
+  ASSERT_OK(db_->FlushWAL(/*sync=*/false));
+  ASSERT_TRUE(db->GetSortedWalFiles(files).IsNotSupported());
+  ASSERT_OK(DB::OpenForReadOnly(options, dbname_, &db));
+  ASSERT_OK(db->GetSortedWalFiles(files));
+  ASSERT_FALSE(files.empty());
+}
+
 // A buffer that belongs to none of the WALs is deleted. Otherwise it could be
 // applied to later WALs that look like those it was for.
 TEST_F(DBWalBufferTest, StaleBufferIsDeleted) {
