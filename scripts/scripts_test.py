@@ -123,6 +123,33 @@ class CrashTests(unittest.TestCase):
                 values.add(params.get('copy_layout_one_in'))
         self.assertEqual(found, {0: {None}, 2: {0, 1, 2, 4}})
 
+    def test_flags_of_the_command_line_stay_with_a_map(self):
+        crashtest = self.crashtest()
+        given = {'blob_gc_stress': 1, 'write_fault_one_in': 16, 'unordered_write': 1,
+                 'enable_blob_garbage_collection': 1}
+        args = argparse.Namespace(test_best_efforts_recovery=False, test_tiered_storage=False,
+                                  **given)
+        values = {name: set() for name in (*given, 'read_fault_one_in', 'enable_lsm_bypass')}
+        for seed in range(50):
+            random.seed(seed)
+            params = {**crashtest.DEFAULT_PARAMS, 'db': '/no/directory', 'per_level_paths': 0,
+                      'read_fault_one_in': 32, **given}
+            crashtest.choose(params, {}, args)
+            params = {k: v() if callable(v) else v for k, v in params.items()}
+            crashtest.finalize(params, False)
+            self.assertEqual([name for name in params if name.startswith('address_map')], [])
+            for name, found in values.items():
+                found.add(params.get(name))
+        self.assertEqual(values, {
+            # For crashtest_map.py alone.
+            'blob_gc_stress': {None},
+            'write_fault_one_in': {16}, 'unordered_write': {1},
+            'enable_blob_garbage_collection': {1},
+            # What was not given changes from run to run.
+            'read_fault_one_in': {0, 32},
+            # Unordered writes need a map without direct values.
+            'enable_lsm_bypass': {None, 0}})
+
     def test_directories_of_paths_and_copies_are_removed(self):
         crashtest = self.crashtest()
         with tempfile.TemporaryDirectory() as folder:

@@ -48,6 +48,9 @@ _FAULTS = (
     "open_metadata_write_fault_one_in",
 )
 
+# What a DB with values in direct mode refuses.
+_NEED_VERSIONED = ("unordered_write", "txn_write_policy")
+
 
 def _conflicts(params):
     """What is settled for the life of the DB and excludes the map."""
@@ -61,6 +64,7 @@ def _conflicts(params):
 def choose(params, blob_params, blobs_allowed, given=()):
     """Once per crash test, when the other presets have been chosen. given: the names of what the
     command line has settled."""
+    params["address_map_given"] = frozenset(given)
     gc_stress = params.get("blob_gc_stress") and (
         "address_map" not in given or params["address_map"]
     )
@@ -89,7 +93,8 @@ def choose(params, blob_params, blobs_allowed, given=()):
     # Transactions that are not write-committed, and unordered writes, want a DB without values in
     # direct mode.
     if "address_map_versioned" not in given:
-        params["address_map_versioned"] = random.choice([0, 0, 1])
+        wanted = [name for name in _NEED_VERSIONED if name in given and params.get(name)]
+        params["address_map_versioned"] = 1 if wanted else random.choice([0, 0, 1])
     # A secondary does not open a DB with a map, also when this run has it off.
     params["test_secondary"] = 0
     params["remote_compaction_worker_threads"] = 0
@@ -101,6 +106,7 @@ def finalize(params):
     allowed = params.pop("address_map", 0)
     versioned = params.pop("address_map_versioned", 0)
     gc_stress = params.pop("blob_gc_stress", 0)
+    given = params.pop("address_map_given", ())
     if not allowed or _conflicts(params):
         return
     if not versioned:
@@ -110,7 +116,7 @@ def finalize(params):
     if gc_stress and (params.get("verification_only") or random.choice([0, 1])):
         # Only without faults is each file that is left over a failure (--verify_no_leaked_files).
         # What the faults are otherwise has been made to fit the rest already.
-        params.update(dict.fromkeys(_FAULTS, 0))
+        params.update((name, 0) for name in _FAULTS if name not in given)
     if random.randrange(16 if gc_stress else 4) == 0:
         return
     params["enable_blob_address_map"] = 1
@@ -125,5 +131,7 @@ def finalize(params):
     params["max_background_jobs"] = random.choice([4, 16] if gc_stress else [2, 2, 8])
     params["blob_prefetch_count"] = random.choice([-1, -1, 0, 1, 7, 64])
     params["enable_blob_files"] = 1
-    params["enable_blob_garbage_collection"] = random.choice([0, 1])
+    blob_garbage_collection = random.choice([0, 1])
+    if "enable_blob_garbage_collection" not in given:
+        params["enable_blob_garbage_collection"] = blob_garbage_collection
     params["experimental_mempurge_threshold"] = 0
