@@ -738,7 +738,13 @@ TEST_F(DBBlobGcTest, SortReachesTheNumberOfRuns) {
     const uint64_t few = Ticker(BLOB_MAP_GC_VALUES);
     ASSERT_GT(few, 0u);
     ASSERT_LT(few, kKeys * 3u / 4);
+    const uint64_t few_bytes = Ticker(BLOB_MAP_MANUAL_SORT_BYTES_WRITTEN);
+    ASSERT_GT(few_bytes, few);
     ASSERT_OK(Sort());
+    ASSERT_GT(Ticker(BLOB_MAP_MANUAL_SORT_BYTES_WRITTEN), few_bytes);
+    ASSERT_LE(Ticker(BLOB_MAP_MANUAL_SORT_BYTES_WRITTEN),
+              Ticker(BLOB_MAP_GC_BYTES_WRITTEN));
+    ASSERT_EQ(Ticker(BLOB_MAP_SCAN_SORT_BYTES_WRITTEN), 0u);
     const int pieces = Pieces();
     ASSERT_LE(pieces, static_cast<int>(BlobFilesOfVersion().size()));
     ASSERT_LT(pieces, 20);
