@@ -79,9 +79,9 @@ struct StrataDBOptions {
   // WALs are listed or copied, by GetUpdatesSince(), and before the next WAL
   // takes data. A TransactionLogIterator and a secondary instance therefore see
   // the newest writes later than without a buffer. A read-only open sees them,
-  // but after a crash it cannot list or copy WALs (NotSupported). A device
-  // error may concern earlier writes: they stay in the buffer and are written
-  // by the next operation that needs them, or by the next open. A write that
+  // but cannot list or copy WALs then, beside a writer or after a crash
+  // (NotSupported). A device error may concern earlier writes: they stay in the
+  // buffer until the next operation or open that needs them. A write that
   // has failed is taken back, and is not there after Resume(); the next open
   // may find it if the process ends before. With two_write_queues, a failed
   // sync of a write that others follow in the WAL is a fatal background error.
@@ -586,8 +586,8 @@ struct StrataReadOptions {
   //
   // A scan that turns begins again. Nothing is read ahead by tailing iterators
   // (they see what is written between steps), with allow_unprepared_value or a
-  // read_tier other than kReadAllTier, or without a map. Reads ahead do not
-  // count in the PerfContext of the scanning thread.
+  // read_tier other than kReadAllTier, or without a map. Reads ahead by other
+  // threads do not count in the PerfContext of the scanning thread.
   //
   // Source: "KV-Tandem" (section 4.2.2: parallel reads of a scan's values).
   //
