@@ -740,6 +740,7 @@ TEST_F(DBWalBufferTest, ReadOnlyDbBesideAWriterListsWalsAfterFlushWal) {
   // It stays so until the DB is opened again.
   ASSERT_OK(db_->FlushWAL(/*sync=*/false));
   ASSERT_TRUE(db->GetSortedWalFiles(files).IsNotSupported());
+  db.reset();
   ASSERT_OK(DB::OpenForReadOnly(options, dbname_, &db));
   ASSERT_OK(db->GetSortedWalFiles(files));
   ASSERT_FALSE(files.empty());
