@@ -313,9 +313,14 @@ void PathStats::AddTimes(const PathIoTimes& times,
   }
 }
 
-void PathStats::AddMisplaced(const MisplacedBytes& misplaced,
+void PathStats::AddMisplaced(const MutableCFOptions& options,
+                             const MisplacedBytes& misplaced,
                              std::vector<PathStats>* paths) {
   assert(misplaced.paths().size() == paths->size());
+  // Files also move home after the options that had placed them were reset.
+  if (!PathLayout::PlacesFiles(options) && misplaced.IsEmpty()) {
+    return;
+  }
   for (size_t i = 0; i < paths->size(); ++i) {
     PathStats& path = (*paths)[i];
     path.has_misplaced = true;
@@ -351,9 +356,7 @@ std::vector<PathStats> PathStats::CollectAll(ColumnFamilyData* cfd) {
   if (reads != nullptr && PathLayout::NamesPaths(options)) {
     AddJobs(reads->jobs(), &paths);
   }
-  if (PathLayout::PlacesFiles(options)) {
-    AddMisplaced(MisplacedBytes::Of(cfd), &paths);
-  }
+  AddMisplaced(options, MisplacedBytes::Of(cfd), &paths);
   if (options.path_prices.size() == paths.size()) {
     AddCosts(options.path_prices, ObsoleteBytes(cfd, paths.size()), &paths);
   }

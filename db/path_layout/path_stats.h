@@ -22,6 +22,7 @@ class AddressMapStore;
 class ColumnFamilyData;
 class MisplacedBytes;
 class VersionStorageInfo;
+struct MutableCFOptions;
 
 // The statistics of the property "rocksdb.path-stats": the files that a column
 // family has on each of its paths, the reads from there since it was opened,
@@ -45,7 +46,7 @@ struct PathStats {
   uint64_t delta_files = 0;
   uint64_t delta_bytes = 0;
   // Files that belong to other paths (MisplacedBytes). Not reported without a
-  // layout or delta_sorted_path_id.
+  // layout or delta_sorted_path_id, unless there are some.
   bool has_misplaced = false;
   uint64_t misplaced_files = 0;
   uint64_t misplaced_bytes = 0;
@@ -108,7 +109,9 @@ struct PathStats {
   // REQUIRES: prices, obsolete_bytes and misplaced have one item for each path.
   static void AddJobs(const PathJobStats& jobs, std::vector<PathStats>* paths);
   static void AddTimes(const PathIoTimes& times, std::vector<PathStats>* paths);
-  static void AddMisplaced(const MisplacedBytes& misplaced,
+  // options: by which the files are misplaced.
+  static void AddMisplaced(const MutableCFOptions& options,
+                           const MisplacedBytes& misplaced,
                            std::vector<PathStats>* paths);
   static void AddCosts(const std::vector<double>& prices,
                        const std::vector<uint64_t>& obsolete_bytes,

@@ -178,6 +178,28 @@ Status StoredCost::AddDirectories(const std::string& dbname,
   return Status::OK();
 }
 
+Status StoredCost::FindMissing() {
+  missing_ = known_;
+  std::set<std::string> directories;
+  for (const Family& family : families_) {
+    for (const DbPath& path : family.paths) {
+      directories.insert(Normalized(path.path));
+    }
+  }
+  for (const std::string& directory : directories) {
+    std::vector<std::string> children;
+    const IOStatus io_s =
+        fs_->GetChildren(directory, IOOptions(), &children, nullptr);
+    if (!io_s.ok() && !io_s.IsNotFound() && !io_s.IsPathNotFound()) {
+      return io_s;
+    }
+    for (const std::string& child : children) {
+      missing_.erase(directory + "/" + child);
+    }
+  }
+  return Status::OK();
+}
+
 double StoredCost::PriceOf(const std::string& directory) const {
   double highest = 0;
   for (const Family& family : families_) {

@@ -77,13 +77,18 @@ class StoredCost {
   // wal_dir: may be dbname.
   // REQUIRES: AddManifest() was called with the files of all families.
   Status AddDirectories(const std::string& dbname, const std::string& wal_dir);
+  // Looks for the files of the families on their paths, for NumMissing(). Adds
+  // no row: without the files of all families it is not known to which of them
+  // another file belongs.
+  // REQUIRES: AddManifest() was called
+  Status FindMissing();
 
   const std::vector<Row>& rows() const { return rows_; }
   // Returns the sum of all rows.
   PathCost Sum() const;
   // Returns the number of files that the MANIFEST has and the directories have
   // not.
-  // REQUIRES: AddDirectories() was called.
+  // REQUIRES: AddDirectories() or FindMissing() was called.
   uint64_t NumMissing() const { return missing_.size(); }
 
   // Returns a table with a line per row, the sum, the cost of the same bytes on

@@ -292,6 +292,37 @@ TEST_F(DBMetricsTest, SamplesAreThoseOfTheOtherProperties) {
   }
 }
 
+// Values go home after the layout was taken away: automatic compactions are
+// disabled, so they stay misplaced here.
+TEST_F(DBMetricsTest, MisplacedFilesWithoutALayout) {
+  MakeDb(PlainOptions());
+  ASSERT_OK(db_->SetOptions(full_, {{"level_sst_path_ids", ""},
+                                    {"level_blob_path_ids", ""},
+                                    {"blob_hot_bytes", "0"}}));
+  uint64_t misplaced = 0;
+  ASSERT_TRUE(
+      db_->GetIntProperty(full_, DB::Properties::kMisplacedBytes, &misplaced));
+  ASSERT_GT(misplaced, 0);
+  const Exposition exposition = Read();
+  std::map<std::string, std::string> stats;
+  ASSERT_TRUE(db_->GetMapProperty(full_, DB::Properties::kPathStats, &stats));
+  uint64_t metrics = 0;
+  uint64_t columns = 0;
+  for (const int id : {0, 1}) {
+    metrics += std::stoull(
+        exposition.Value(Full("path_misplaced_bytes", LabelsOfPath(id))));
+    const std::string key = "path" + std::to_string(id) + ".misplaced-bytes";
+    ASSERT_EQ(stats.count(key), 1) << key;
+    columns += std::stoull(stats[key]);
+  }
+  EXPECT_EQ(metrics, misplaced);
+  EXPECT_EQ(columns, misplaced);
+  // A family without a layout and misplaced files has no such columns.
+  stats.clear();
+  ASSERT_TRUE(db_->GetMapProperty(DB::Properties::kPathStats, &stats));
+  EXPECT_EQ(stats.count("path0.misplaced-bytes"), 0);
+}
+
 TEST_F(DBMetricsTest, StatisticsAreLeftOutIfThereAreNone) {
   MakeDb(PlainOptions());
   const Exposition with_statistics = Read();

@@ -22,7 +22,6 @@
 #include "db/path_layout/directory_names.h"
 #include "db/path_layout/misplaced_bytes.h"
 #include "db/path_layout/obsolete_bytes.h"
-#include "db/path_layout/path_layout.h"
 #include "db/strata/background_job.h"
 #include "db/strata/db_strata.h"
 #include "db/strata/family_metrics.h"
@@ -114,11 +113,10 @@ void ReadPaths(const SuperVersion& sv, ColumnFamilyData* cfd,
       PathStats::AddTimes(*reads->times(), &paths);
     }
   }
-  if (PathLayout::PlacesFiles(sv.mutable_cf_options)) {
-    PathStats::AddMisplaced(
-        MisplacedBytes::Of(files, sv.mutable_cf_options, paths.size(), map),
-        &paths);
-  }
+  PathStats::AddMisplaced(
+      sv.mutable_cf_options,
+      MisplacedBytes::Of(files, sv.mutable_cf_options, paths.size(), map),
+      &paths);
   for (PathStats& path : paths) {
     numbers->paths.emplace_back().stats = std::move(path);
   }

@@ -123,6 +123,8 @@ Status PathCostCommand::Print() {
   if (all_families_) {
     s = cost.AddDirectories(
         db_path_, options_.wal_dir.empty() ? db_path_ : options_.wal_dir);
+  } else {
+    s = cost.FindMissing();
   }
   if (s.ok()) {
     fprintf(stdout, "%s", cost.ToString().c_str());

@@ -168,10 +168,18 @@ TEST_F(LdbPathCostTest, MovedPathsAndMissingFiles) {
   ASSERT_EQ(0, Run({"--prices=1,1"})) << output_;
   EXPECT_TRUE(Printed("warning: 2 files of the MANIFEST are not on disk"))
       << output_;
+  // Files of other column families do not count.
+  ASSERT_EQ(0, Run({"--prices=1,1", "--column_family=two"})) << output_;
+  EXPECT_TRUE(Printed("warning: 1 files of the MANIFEST are not on disk"))
+      << output_;
   ASSERT_EQ(0, Run({"--prices=1,1", "--cf_paths=" + dbname_ + "," + moved}))
       << output_;
   EXPECT_FALSE(Printed("warning")) << output_;
   EXPECT_TRUE(Printed(moved)) << output_;
+  ASSERT_EQ(0, Run({"--prices=1,1", "--cf_paths=" + dbname_ + "," + moved,
+                    "--column_family=two"}))
+      << output_;
+  EXPECT_FALSE(Printed("warning")) << output_;
   EXPECT_OK(DestroyDir(env_, moved));
 }
 
