@@ -327,14 +327,14 @@ TEST(PathMigrationTest, StuckJobsAreRepeatedOnce) {
 
 TEST(PathMigrationStateTest, Values) {
   PathMigrationState state;
-  std::map<std::string, std::string> values = state.ToMap();
+  std::map<std::string, std::string> values = state.ToMap(/*now_nanos=*/0);
   EXPECT_EQ("0", values["running"]);
   EXPECT_EQ("0", values["bytes-left"]);
   EXPECT_EQ("0", values["seconds-left"]);
   state.is_running = true;
   state.progress.bytes_at_start = 100;
   state.progress.bytes_left = 41;
-  values = state.ToMap();
+  values = state.ToMap(/*now_nanos=*/0);
   EXPECT_EQ("1", values["running"]);
   EXPECT_EQ("100", values["bytes-at-start"]);
   EXPECT_EQ("41", values["bytes-left"]);
@@ -342,10 +342,32 @@ TEST(PathMigrationStateTest, Values) {
   EXPECT_EQ(0, values.count("seconds-left"));
   state.progress.bytes_moved = 60;
   state.progress.micros = 3 * kSecond;
-  values = state.ToMap();
+  values = state.ToMap(/*now_nanos=*/0);
   EXPECT_EQ("20", values["bytes-per-second"]);
   EXPECT_EQ("3", values["seconds"]);
   EXPECT_EQ("3", values["seconds-left"]);
+}
+
+// A job that runs makes no report.
+TEST(PathMigrationStateTest, TimeGoesOnWithinAJob) {
+  constexpr uint64_t kNanosPerSecond = 1000 * kSecond;
+  PathMigrationState state;
+  state.is_running = true;
+  state.progress.bytes_moved = 60;
+  state.progress.bytes_left = 41;
+  state.progress.micros = 3 * kSecond;
+  state.report_nanos = 500 * kNanosPerSecond;
+  std::map<std::string, std::string> values =
+      state.ToMap(527 * kNanosPerSecond);
+  EXPECT_EQ("30", values["seconds"]);
+  EXPECT_EQ("2", values["bytes-per-second"]);
+  EXPECT_EQ("21", values["seconds-left"]);
+  EXPECT_EQ("41", values["bytes-left"]);
+  // The call has ended.
+  state.is_running = false;
+  state.report_nanos.reset();
+  values = state.ToMap(600 * kNanosPerSecond);
+  EXPECT_EQ("3", values["seconds"]);
 }
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -303,7 +303,9 @@ void DBStrata::PathMigrationHost::OnProgress(
     const MigratePathsProgress& progress) {
   {
     InstrumentedMutexLock lock(&db_->mutex_);
-    cfd_->strata()->path_migration()->progress = progress;
+    PathMigrationState* const state = cfd_->strata()->path_migration();
+    state->progress = progress;
+    state->report_nanos = db_->immutable_db_options_.clock->NowNanos();
   }
   const uint64_t now = NowMicros();
   if (now >= last_log_micros_ + kLogIntervalMicros) {
@@ -455,6 +457,7 @@ Status DBStrata::MigratePaths(ColumnFamilyHandle* column_family,
   InstrumentedMutexLock lock(&db_->mutex_);
   LeaveMisplacedFiles(cfd, /*leave=*/false);
   state->is_running = false;
+  state->report_nanos.reset();
   scheduler_.EndManualCall(cfd);
   return s;
 }
