@@ -42,7 +42,7 @@ struct PathStats {
   // Not reported if no path has such a file.
   uint64_t hot_files = 0;
   uint64_t hot_bytes = 0;
-  // Delta files. Not reported if no path has, or has had, one.
+  // Delta files. Not reported if no path has one, or has reads of one.
   uint64_t delta_files = 0;
   uint64_t delta_bytes = 0;
   // Files that belong to other paths (MisplacedBytes). Not reported without a

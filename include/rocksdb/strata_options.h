@@ -345,8 +345,8 @@ struct StrataColumnFamilyOptions {
   // back, or to the new path when they are read again. 0: no values are hot,
   // and those that are hot are moved back.
   //
-  // Cost: memory of about 1/128 of the budget, from 64 KiB to 64 MiB, and with
-  // a blob cache one more lookup in it for each read. After a change from one
+  // Cost: memory of 1/128 to 1/64 of the budget (64 KiB to 64 MiB), and with a
+  // blob cache one more lookup in it for each read. After a change from one
   // size of the sketch to another, the memory of both is kept until the DB is
   // closed.
   //
@@ -485,11 +485,11 @@ struct StrataColumnFamilyOptions {
   // Not dynamically changeable through the SetOptions() API.
   uint64_t delta_bucket_size = 262144;
 
-  // With enable_delta_separation: the largest number of buckets. Each takes
-  // about 40 bytes of memory and its lowest key. Together with
-  // delta_bucket_size it is the number of bytes of operands that the store is
-  // meant for (8 GiB by default); when that is reached, operands are merged
-  // into values instead.
+  // With enable_delta_separation: the largest number of buckets, whose lowest
+  // keys have at most 256 MiB. Each takes about 40 bytes of memory and its
+  // lowest key. Together with delta_bucket_size it is the number of bytes of
+  // operands that the store is meant for (8 GiB by default); when that is
+  // reached, operands are merged into values instead.
   //
   // From 4 to 1048576, or InvalidArgument.
   //

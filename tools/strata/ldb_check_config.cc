@@ -62,7 +62,8 @@ void CheckConfigCommand::Help(std::string& ret) {
   ret.append("database, and whether an open would be refused, also for paths ");
   ret.append("of other databases. --");
   ret.append(ARG_DB);
-  ret.append(" can be a pattern ('/data/*') for several databases.\n");
+  ret.append(" can be a pattern ('/data/*') for several databases. It is ");
+  ret.append("expanded as by a shell: '*' matches no slash.\n");
 }
 
 bool CheckConfigCommand::IsDatabase(const std::string& name) const {
