@@ -263,36 +263,6 @@ TEST_F(OptionsConfigTest, ProgramWithMoreRightsThanItsCallerIgnoresTheFile) {
   SyncPoint::GetInstance()->DisableProcessing();
   SyncPoint::GetInstance()->ClearAllCallBacks();
 }
-
-// The options that OpenAndTrimHistory() checks are those of its open, also if
-// the file is changed meanwhile.
-TEST_F(OptionsConfigTest, TrimmingReadsTheFileOnce) {
-  Configure(Family() + "min_blob_size = 5\n");
-  int num_readings = 0;
-  SyncPoint::GetInstance()->SetCallBack(
-      "SecureGetenv:HasMoreRightsThanItsCaller", [&](void* /*arg*/) {
-        if (++num_readings > 1) {
-          EXPECT_OK(WriteStringToFile(
-              env_, "[DBOptions \"*\"]\navoid_flush_during_recovery = true\n",
-              file_));
-        }
-      });
-  SyncPoint::GetInstance()->EnableProcessing();
-  std::vector<ColumnFamilyHandle*> handles;
-  const Status s = DB::OpenAndTrimHistory(
-      options_, name_, {{kDefaultColumnFamilyName, options_}}, &handles, &db_,
-      /*trim_ts=*/"");
-  SyncPoint::GetInstance()->DisableProcessing();
-  SyncPoint::GetInstance()->ClearAllCallBacks();
-  ASSERT_OK(s);
-  EXPECT_EQ(1, num_readings);
-  EXPECT_FALSE(db_->GetDBOptions().avoid_flush_during_recovery);
-  EXPECT_EQ(5U, db_->GetOptions().min_blob_size);
-  EXPECT_TRUE(LogHas("min_blob_size: 0 -> 5"));
-  for (ColumnFamilyHandle* handle : handles) {
-    EXPECT_OK(db_->DestroyColumnFamilyHandle(handle));
-  }
-}
 #endif
 
 TEST_F(OptionsConfigTest, SectionsThatDoNotMatchAreLogged) {
