@@ -168,15 +168,19 @@ class MapIteratorPrefixTest : public DBMapIteratorHiddenTest {
     return KeyOf(prefix, i) + std::string(100, 'o');
   }
 
-  // Writes three files. From newest to oldest they have: prefix c; prefix a;
-  // prefixes a to d.
-  void Write(const std::function<void(int)>& hide) {
+  Options PrefixOptions() const {
     Options options = MapOptions();
     options.prefix_extractor.reset(NewFixedPrefixTransform(kPrefixSize));
     BlockBasedTableOptions table;
     table.filter_policy.reset(NewBloomFilterPolicy(20));
     options.table_factory.reset(NewBlockBasedTableFactory(table));
-    DestroyAndReopen(options);
+    return options;
+  }
+
+  // Writes three files. From newest to oldest they have: prefix c; prefix a;
+  // prefixes a to d.
+  void Write(const std::function<void(int)>& hide) {
+    DestroyAndReopen(PrefixOptions());
     for (char prefix = 'a'; prefix <= 'd'; ++prefix) {
       for (int i = 0; i < kKeys; ++i) {
         ASSERT_OK(Put(KeyOf(prefix, i), OldValue(prefix, i)));
@@ -312,12 +316,7 @@ TEST_F(MapIteratorPrefixTest, HiddenShortKeyCausesNoError) {
   for (const bool changes_extractor : {false, true}) {
     for (const bool overwrites : {false, true}) {
       SCOPED_TRACE(testing::Message() << changes_extractor << overwrites);
-      Options options = MapOptions();
-      options.prefix_extractor.reset(NewFixedPrefixTransform(kPrefixSize));
-      BlockBasedTableOptions table;
-      table.filter_policy.reset(NewBloomFilterPolicy(20));
-      options.table_factory.reset(NewBlockBasedTableFactory(table));
-      DestroyAndReopen(options);
+      DestroyAndReopen(PrefixOptions());
       ASSERT_OK(Put("ab\xffz", "first"));
       ASSERT_OK(Put("ac", "old"));
       ASSERT_OK(Flush());
