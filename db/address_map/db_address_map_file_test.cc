@@ -700,7 +700,8 @@ TEST_F(DBAddressMapFileTest, DamagedEmbeddedValueStopsNoScan) {
   ASSERT_OK(Put("c", Value(2)));
   ASSERT_OK(Flush());
   const std::string file = dbname_ + "/external.sst";
-  ASSERT_NO_FATAL_FAILURE(WriteDamagedEmbeddedValue(options, file, "b"));
+  ASSERT_NO_FATAL_FAILURE(
+      WriteDamagedEmbeddedValue(options, file, "aa", "b", "bb"));
   ASSERT_OK(db_->IngestExternalFile({file}, IngestExternalFileOptions()));
   EXPECT_EQ(NumTableFilesAtLevel(0), 2);
 
@@ -708,6 +709,7 @@ TEST_F(DBAddressMapFileTest, DamagedEmbeddedValueStopsNoScan) {
   EXPECT_EQ(Get("a"), Value(1));
   std::string value;
   EXPECT_TRUE(db_->Get(ReadOptions(), "b", &value).IsCorruption());
+  EXPECT_EQ(Get("bb"), "small");
   EXPECT_EQ(Blobs()->map()->NumEntries(), 2);
   ASSERT_OK(db_->DeleteRange(WriteOptions(), "a", "d"));
   ASSERT_OK(Flush());

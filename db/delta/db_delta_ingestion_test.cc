@@ -427,13 +427,15 @@ TEST_P(DBDeltaIngestionTest, SnapshotsSeeTheirValuesAcrossIngestions) {
 // The anchors need no values.
 TEST_P(DBDeltaIngestionTest, DamagedEmbeddedValueIsIngested) {
   Start();
-  WriteAndFlush({MergeOf("a", "1"), MergeOf("b", "2")});
+  WriteAndFlush({MergeOf("a", "1"), MergeOf("b", "2"), MergeOf("d", "3")});
   const std::string file = external_dir_ + "/damaged.sst";
-  ASSERT_NO_FATAL_FAILURE(WriteDamagedEmbeddedValue(DeltaOptions(), file, "a"));
+  ASSERT_NO_FATAL_FAILURE(
+      WriteDamagedEmbeddedValue(DeltaOptions(), file, "a", "b", "c"));
   ASSERT_OK(db_->IngestExternalFile({file}, IngestExternalFileOptions()));
   std::string value;
-  EXPECT_TRUE(db_->Get(ReadOptions(), "a", &value).IsCorruption());
-  EXPECT_EQ("2", Get("b"));
+  EXPECT_EQ("small", Get("a"));
+  EXPECT_TRUE(db_->Get(ReadOptions(), "b", &value).IsCorruption());
+  EXPECT_EQ("3", Get("d"));
 }
 
 // An ingestion over operands in memtables flushes them first.

@@ -1049,6 +1049,11 @@ class DBDeltaRepairTest : public DBDeltaLifeTest {
   void WritePlainAndSeparated() {
     CreateAndReopenWithCF({"separated"}, options_);
     ReopenPlainAndSeparated();
+    // A repair knows column families by their files.
+    for (const int family : {0, 1}) {
+      ASSERT_OK(Put(family, "a", "flushed"));
+      ASSERT_OK(Flush(family));
+    }
     ASSERT_OK(Merge(0, "k", "1"));
     ASSERT_OK(Merge(1, "k", "2"));
     LoseManifest();

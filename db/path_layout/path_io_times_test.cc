@@ -342,6 +342,7 @@ TEST_F(DBPathIoTimesTest, BlobDirectWriteInAJobIsNotMeasured) {
   options.cf_paths = {{dbname_, 1 << 30}, {dbname_ + "_1", 1 << 30}};
   options.disable_auto_compactions = true;
   options.listeners.push_back(listener);
+  options.allow_concurrent_memtable_write = false;
   Options direct = options;
   direct.enable_blob_files = true;
   direct.enable_blob_direct_write = true;

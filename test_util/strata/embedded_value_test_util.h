@@ -14,12 +14,16 @@
 
 namespace ROCKSDB_NAMESPACE {
 
-// Writes an SST file that has one key, and embeds a value whose checksum is
-// wrong. A scan that reads no more values than it needs goes on behind it.
+// Writes an SST file that embeds a value whose checksum is wrong. A scan that
+// reads no more values than it needs goes on behind it. The other keys have the
+// value "small": an ingestion reads the first and the last value of a file.
 // options: those of the column family, with a BlockBasedTableFactory.
 // path: where the file is written.
+// key: that of the damaged value, between first and last.
 inline void WriteDamagedEmbeddedValue(Options options, const std::string& path,
-                                      const std::string& key) {
+                                      const std::string& first,
+                                      const std::string& key,
+                                      const std::string& last) {
   BlockBasedTableOptions table_options;
   table_options.format_version = 7;  // the first one with embedded values
   options.table_factory.reset(NewBlockBasedTableFactory(table_options));
@@ -27,7 +31,9 @@ inline void WriteDamagedEmbeddedValue(Options options, const std::string& path,
   const std::string value(4096, 'e');
   ASSERT_OK(
       writer.OpenWithEmbeddedBlobs(path, SstFileWriterEmbeddedBlobOptions()));
+  ASSERT_OK(writer.Put(first, "small"));
   ASSERT_OK(writer.Put(key, value));
+  ASSERT_OK(writer.Put(last, "small"));
   ASSERT_OK(writer.Finish());
   std::string contents;
   ASSERT_OK(ReadFileToString(options.env, path, &contents));
