@@ -697,12 +697,14 @@ TEST_F(DBAddressMapFileTest, DamagedEmbeddedValueStopsNoScan) {
   options.disable_auto_compactions = true;
   DestroyAndReopen(options);
   ASSERT_OK(Put("a", Value(1)));
-  ASSERT_OK(Put("c", Value(2)));
+  ASSERT_OK(Put("b", Value(2)));
+  ASSERT_OK(Put("c", Value(3)));
   ASSERT_OK(Flush());
   const std::string file = dbname_ + "/external.sst";
   ASSERT_NO_FATAL_FAILURE(
       WriteDamagedEmbeddedValue(options, file, "aa", "b", "bb"));
   ASSERT_OK(db_->IngestExternalFile({file}, IngestExternalFileOptions()));
+  // The sweep reads the levels that have mapped values.
   EXPECT_EQ(NumTableFilesAtLevel(0), 2);
 
   Reopen(options);
