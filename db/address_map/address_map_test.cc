@@ -667,6 +667,12 @@ TEST_F(AddressMapTest, FarEntryIsBelowWhileItsAddressIsSwapped) {
   AddressMap map({}, &files);
   const uint32_t from = files.Add(11, 0, kNoCompression);
   const uint32_t to = files.Add(12, 0, kNoCompression);
+  // In a large table the far entry is not in a bucket of the near ones.
+  for (uint64_t i = 0; i < 20000; ++i) {
+    const auto record = RecordOf(KeyOf(100 + i), 1, 0, 7, 100, /*direct=*/true);
+    ASSERT_OK(map.InsertBatch(from, &record, 1));
+    map.CommitBatch(&record, 1, kMaxBirth);
+  }
   for (SequenceNumber seq = 5 + MapEntries::kMaxNear; seq >= 5; --seq) {
     const auto record = RecordOf(KeyOf(1), seq, 0, 7, 100, /*direct=*/false);
     ASSERT_OK(map.InsertBatch(from, &record, 1));
