@@ -474,6 +474,7 @@ TEST_F(DeltaCacheReadTest, UpdateSetsTheCapacity) {
   options.delta_cache_size = 0;
   store_->Update(options);
   ASSERT_EQ(nullptr, store_->cache());
+  store_->TrimCache();
   ASSERT_EQ((Values{{10, "k@10"}}), Reads("k", 100));
   ASSERT_EQ(0, Hits());
   options.delta_cache_size = 200000;

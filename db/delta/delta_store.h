@@ -62,7 +62,7 @@ class DeltaStore {
   // REQUIRES: DB mutex held
   void Update(const MutableCFOptions& options);
   // Evicts what Update() has left no room for in the cache.
-  // REQUIRES: DB mutex not held, as it may take seconds
+  // REQUIRES: before the next Update(); DB mutex not held, as it takes seconds
   void TrimCache();
   // To be called before a fold is committed, see DeltaCache::OnFold().
   void OnFold(uint64_t next_epoch) {
