@@ -45,7 +45,7 @@ struct CommittedRangeDeletion {
 // the most.
 //
 // The rest of a range after an unfinished sweep is older than a later deletion
-// of the whole range. So the rest stays a range of its own, and is swept first.
+// covering the whole range. The rest stays a separate range, and goes first.
 // Otherwise each deletion of a range would begin the sweep at the start of the
 // range again, and no sweep would reach the end.
 //

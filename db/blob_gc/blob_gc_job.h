@@ -34,9 +34,9 @@ class Decompressor;
 // files form sorted runs of one or more files, which are merged.
 //
 // Hot values may become larger when they are copied, because the compression
-// type of the column family has changed. Values that do not fit into the space
-// of the old files go to their home path, as in BlobDemotionJob. Otherwise the
-// copies would exceed blob_hot_bytes, and the job would fail.
+// type of the column family has changed. Values for which the space of the old
+// files is too small go to their home path, as in BlobDemotionJob. Otherwise
+// the copies would exceed blob_hot_bytes, and the job would fail.
 //
 // Memory: For each run, that of BlobLiveRecords, whose read_size is smaller if
 // there are many runs (Context::max_read_memory); and that of BlobCopyWriter.

@@ -661,8 +661,8 @@ TEST_F(BlobGcStorageTest, CachedValuesMove) {
   }
 }
 
-// Only values whose addresses have changed count as moved home, with the bytes
-// of their records in the hot file.
+// Only values whose addresses have changed count as moved home. The bytes are
+// the sizes that their records have in the hot file.
 TEST_F(BlobGcStorageTest, ValuesThatMoveHomeAreCounted) {
   for (const bool commits : {false, true}) {
     SCOPED_TRACE(commits ? "commits" : "fails");

@@ -105,6 +105,23 @@ class DBBlobGcTest : public AddressMapDBTestBase {
     ASSERT_OK(Put(Key(key), value));
     model_[Key(key)] = value;
   }
+  // Makes garbage, by which flushes slow writes down, while no collection can
+  // begin before *held is false.
+  void MakeGarbageWhileHeld(std::atomic<bool>* held) {
+    EnableCallBack("BackgroundJobScheduler::Work:BlobGc", [held](void*) {
+      EXPECT_TRUE(WaitUntil([held] { return !held->load(); }))
+          << "the job is not released";
+    });
+    for (int key = 0; key < kKeys; key += 3) {
+      PutKey(key, 1);
+    }
+    for (int round = 2; round <= 3; ++round) {
+      // The slowdown is computed before the flush makes garbage.
+      PutKey(5, round);
+      EXPECT_OK(Flush());
+      EXPECT_OK(dbfull()->TEST_WaitForFlushMemTable());
+    }
+  }
   void DeleteKey(int key) {
     ASSERT_OK(Delete(Key(key)));
     model_.erase(Key(key));
@@ -1569,19 +1586,7 @@ TEST_F(DBBlobGcTest, ListenersHearOfSlowdowns) {
   EXPECT_FALSE(listener->HasSlowdown());
 
   std::atomic<bool> held{true};
-  EnableCallBack("BackgroundJobScheduler::Work:BlobGc", [&](void*) {
-    EXPECT_TRUE(WaitUntil([&] { return !held.load(); }))
-        << "the job is not released";
-  });
-  for (int key = 0; key < kKeys; key += 3) {
-    PutKey(key, 1);
-  }
-  for (int round = 2; round <= 3; ++round) {
-    // The slowdown is computed before the flush makes garbage.
-    PutKey(5, round);
-    EXPECT_OK(Flush());
-    EXPECT_OK(dbfull()->TEST_WaitForFlushMemTable());
-  }
+  MakeGarbageWhileHeld(&held);
   EXPECT_TRUE(WaitUntil([&] { return listener->HasSlowdown(); }));
   listener->Forget();
   held = false;
@@ -1609,19 +1614,7 @@ TEST_F(DBBlobGcTest, FilesThatNoJobMayCollectEndTheSlowdown) {
     *static_cast<Status*>(arg) = Status::Incomplete("injected");
   });
   std::atomic<bool> held{true};
-  EnableCallBack("BackgroundJobScheduler::Work:BlobGc", [&](void*) {
-    EXPECT_TRUE(WaitUntil([&] { return !held.load(); }))
-        << "the job is not released";
-  });
-  for (int key = 0; key < kKeys; key += 3) {
-    PutKey(key, 1);
-  }
-  for (int round = 2; round <= 3; ++round) {
-    // The slowdown is computed before the flush makes garbage.
-    PutKey(5, round);
-    EXPECT_OK(Flush());
-    EXPECT_OK(dbfull()->TEST_WaitForFlushMemTable());
-  }
+  MakeGarbageWhileHeld(&held);
   EXPECT_GT(delayed_rate(), 0u);
   const std::set<uint64_t> files = BlobFilesOfVersion();
   {

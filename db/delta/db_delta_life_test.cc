@@ -1045,6 +1045,12 @@ class DBDeltaRepairTest : public DBDeltaLifeTest {
     }
     ASSERT_OK(TryReopenWithColumnFamilies(names, options));
   }
+  Status RepairOn(const std::shared_ptr<FileSystem>& fs) {
+    const std::unique_ptr<Env> env = NewCompositeEnv(fs);
+    Options options = options_;
+    options.env = env.get();
+    return RepairDB(dbname_, options, PlainAndSeparated());
+  }
   // Leaves a WAL with an operand of either column family, and no MANIFEST.
   void WritePlainAndSeparated() {
     CreateAndReopenWithCF({"separated"}, options_);
@@ -1907,12 +1913,8 @@ TEST_F(DBDeltaRepairTest, RepairCountsOperandsOfAnotherFamilyOnce) {
 TEST_F(DBDeltaRepairTest, ErrorOfAnotherFamilyLosesNoOperands) {
   WritePlainAndSeparated();
   const auto fs = std::make_shared<RepairFaultFS>(env_->GetFileSystem());
-  const std::unique_ptr<Env> env = NewCompositeEnv(fs);
-  std::vector<ColumnFamilyDescriptor> families = PlainAndSeparated();
-  Options options = options_;
-  options.env = env.get();
   fs->FailTablesIn(PlainDirectory());
-  ASSERT_OK(RepairDB(dbname_, options, families));
+  ASSERT_OK(RepairOn(fs));
   EXPECT_GT(fs->num_failed(), 0);
   ReopenPlainAndSeparated();
   EXPECT_EQ("NOT_FOUND", Get(0, "k"));
@@ -1922,11 +1924,8 @@ TEST_F(DBDeltaRepairTest, ErrorOfAnotherFamilyLosesNoOperands) {
 TEST_F(DBDeltaRepairTest, RepairFailsIfAWalCannotBeOpened) {
   WritePlainAndSeparated();
   const auto fs = std::make_shared<RepairFaultFS>(env_->GetFileSystem());
-  const std::unique_ptr<Env> env = NewCompositeEnv(fs);
-  Options options = options_;
-  options.env = env.get();
   fs->FailWals();
-  const Status s = RepairDB(dbname_, options, PlainAndSeparated());
+  const Status s = RepairOn(fs);
   EXPECT_TRUE(s.IsIOError()) << s.ToString();
   EXPECT_GT(fs->num_failed(), 0);
   ASSERT_OK(RepairDB(dbname_, options_, PlainAndSeparated()));

@@ -230,8 +230,8 @@ TEST_F(DBDeltaSizeTest, NumberOfKeysIsEstimatedAsInSstFiles) {
     Reopen(options);
     ASSERT_EQ(Stat("draining"), 1);
     EXPECT_EQ(NumKeys(), plain.back());
-    // The first compaction ends the drain. The second one combines the values
-    // of folds with what they replace.
+    // The first compaction ends the drain. The second one combines values that
+    // folds have written with the entries below them.
     ASSERT_OK(CompactAll());
     ASSERT_EQ(Stat("files"), 0);
     ASSERT_OK(CompactAll());

@@ -421,8 +421,8 @@ struct StrataColumnFamilyOptions {
   // strict_capacity_limit, fewer values are kept.
   // A value may take up all of the size; a larger one is not kept, and LOG has
   // a warning. Values of more than an eighth of a shard have half of it
-  // together (size at open: 512 KiB per shard, 64 shards at most, and a power
-  // of two).
+  // together. There is one shard for each 512 KiB of the size at the open, but
+  // the number of shards is a power of two, and at most 64.
   //
   // UINT64_MAX and 0 have the same meaning: a sixteenth of the block cache's
   // capacity when the column family is opened or the option changes, and 1 MiB
