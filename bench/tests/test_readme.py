@@ -8,6 +8,7 @@ from typing import List
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = r'bench/results/[\w-]+/table\.md'
+PAGE = r'docs/benchmarks\.md'
 RATIO = re.compile(r'\d+\.\d\d×')
 # Numbers that a table must have as they are: with a thousands separator, or with a unit.
 QUANTITY = re.compile(r'\d+,\d{3}(?! values| keys)|\d+\.\d+(?= MB| s\b)')
@@ -34,7 +35,7 @@ class ReadmeTest(unittest.TestCase):
         self.text = (ROOT / 'README.md').read_text(encoding='utf-8')
 
     def test_numbers_of_the_table_of_workloads(self) -> None:
-        links = dict(re.findall(rf'^\[(\d+)\]: ({TABLE})$', self.text, re.MULTILINE))
+        links = dict(re.findall(rf'^\[(\d+)\]: ({TABLE}|{PAGE})$', self.text, re.MULTILINE))
         num_ratios = 0
         for row in re.findall(r'^\|.*\|$', self.text, re.MULTILINE):
             for cell in row.strip('|').split('|'):
