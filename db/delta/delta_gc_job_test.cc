@@ -891,7 +891,7 @@ TEST_F(DeltaGcJobTest, RepairKeepsTheFloorsOfEmptiedBuckets) {
     // Each bucket keeps a file of the job, which records that there are no
     // operands: one of operands if the job has one.
     for (size_t i = 4; i < 7; ++i) {
-      const DeltaBucketState& state = Buckets()[i].state;
+      const DeltaBucketState state = Buckets()[i].state;
       ASSERT_FALSE(state.HasOperands());
       ASSERT_EQ(is_alone, state.extent_number == 0);
       ASSERT_EQ(is_alone, state.anchors_number != 0);
