@@ -14,6 +14,7 @@
 #include "db/address_map/mapped_blob_writer.h"
 #include "db/blob/blob_file_addition.h"
 #include "db/blob_gc/blob_gc_picker.h"
+#include "logging/event_logger.h"
 #include "options/cf_options.h"
 #include "options/db_options.h"
 #include "rocksdb/options.h"
@@ -39,6 +40,8 @@ struct BlobCopyContext {
   std::string db_id;
   std::string db_session_id;
   int job_id = 0;
+  // For deletions of complete files when the job fails; may be nullptr.
+  EventLogger* event_logger = nullptr;
   std::shared_ptr<IOTracer> io_tracer;
   BlobFileCompletionCallback* blob_callback = nullptr;
   Env::IOPriority io_priority = Env::IO_LOW;

@@ -9,6 +9,7 @@
 #include "db/address_map/address_map_store.h"
 #include "db/blob/blob_file_builder.h"
 #include "db/column_family.h"
+#include "db/event_helpers.h"
 #include "db/path_layout/path_read_stats.h"
 #include "db/table_cache.h"
 #include "db/version_set.h"
@@ -193,11 +194,19 @@ Status BlobCopyWriter::Finish() {
 
 void BlobCopyWriter::Abandon(const Status& s) {
   builder_->Abandon(s);
-  for (const std::string& path : paths_) {
+  for (size_t i = 0; i < paths_.size(); ++i) {
     // If this fails, the file is deleted later as an unreferenced file.
-    DeleteDBFile(context_.db_options, path, context_.dbname,
-                 /*force_bg=*/false, /*force_fg=*/false)
-        .PermitUncheckedError();
+    const Status deletion =
+        DeleteDBFile(context_.db_options, paths_[i], context_.dbname,
+                     /*force_bg=*/false, /*force_fg=*/false);
+    // Listeners take a file for good that was complete.
+    if (deletion.ok() && i < additions_.size() &&
+        context_.event_logger != nullptr) {
+      EventHelpers::LogAndNotifyBlobFileDeletion(
+          context_.event_logger, context_.db_options->listeners,
+          context_.job_id, additions_[i].GetBlobFileNumber(), paths_[i],
+          deletion, context_.dbname);
+    }
   }
   paths_.clear();
   additions_.clear();

@@ -30,6 +30,7 @@
 #include "test_util/strata/address_map_db_test_util.h"
 #include "test_util/strata/drop_before_edit_test_util.h"
 #include "test_util/strata/job_pressure_test_util.h"
+#include "test_util/strata/listed_files_test_util.h"
 #include "test_util/strata/paused_call_test_util.h"
 #include "test_util/strata/retryable_error_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
@@ -1538,6 +1539,29 @@ TEST_F(DBBlobGcTest, FailedJobMakesWayForOneThatWasRefused) {
   handles_.pop_back();
 }
 
+// Listeners are told of the deletion of each file of which they were told that
+// it was complete, also if its job fails later.
+TEST_F(DBBlobGcTest, ListenersHearOfTheFilesOfAFailedJob) {
+  const auto listed = std::make_shared<ListedFiles>();
+  Options options = FaultOptions();
+  options.blob_file_size = 16 << 10;
+  options.listeners.push_back(listed);
+  DestroyAndReopen(options);
+  LoadApart(4);
+  ASSERT_EQ(FilesOnDisk(kBlobFile), listed->Numbers(kBlobFile));
+  const size_t num_created = listed->num_created();
+  EnableCallBack("BlobGcJob::Merge:BeforeFinish", [&](void* arg) {
+    *static_cast<Status*>(arg) = Status::IOError("no copy");
+  });
+  // All values go to sorted files, so that some are complete.
+  ASSERT_TRUE(Sort().IsIOError());
+  DisableCallBacks();
+  EXPECT_GT(listed->num_created(), num_created);
+  EXPECT_EQ(FilesOnDisk(kBlobFile), listed->Numbers(kBlobFile));
+  Reopen(options);
+  Verify();
+}
+
 // Collections that fail do not start each other again and again.
 TEST_F(DBBlobGcTest, FailedJobsEndWithoutAnEvent) {
   Options options = GcOptions(0);
@@ -1602,6 +1626,11 @@ TEST_F(DBBlobGcTest, FilesThatNoJobMayCollectEndTheSlowdown) {
   Options options = GcOptions(1.1);
   options.soft_pending_compaction_bytes_limit = uint64_t{1} << 40;
   options.hard_pending_compaction_bytes_limit = uint64_t{1} << 41;
+  // Flushes do not stall writes. RocksDB tells of stalls after it has released
+  // the mutex, so that two events may change places.
+  options.max_write_buffer_number = 100;
+  const auto listener = std::make_shared<JobPressureListener>();
+  options.listeners.push_back(listener);
   DestroyAndReopen(options);
   Load();
   const auto delayed_rate = [&] {
@@ -1616,6 +1645,8 @@ TEST_F(DBBlobGcTest, FilesThatNoJobMayCollectEndTheSlowdown) {
   std::atomic<bool> held{true};
   MakeGarbageWhileHeld(&held);
   EXPECT_GT(delayed_rate(), 0u);
+  EXPECT_TRUE(WaitUntil(
+      [&] { return listener->condition() == WriteStallCondition::kDelayed; }));
   const std::set<uint64_t> files = BlobFilesOfVersion();
   {
     InstrumentedMutexLock lock(dbfull()->mutex());
@@ -1624,6 +1655,8 @@ TEST_F(DBBlobGcTest, FilesThatNoJobMayCollectEndTheSlowdown) {
   held = false;
   Wait();
   EXPECT_EQ(delayed_rate(), 0u);
+  EXPECT_TRUE(WaitUntil(
+      [&] { return listener->condition() == WriteStallCondition::kNormal; }));
   DisableCallBacks();
   VerifyAlsoReopened(options);
 }
@@ -1634,6 +1667,11 @@ TEST_F(DBBlobGcTest, DisabledFileDeletionsEndTheSlowdown) {
   Options options = GcOptions(1.1);
   options.soft_pending_compaction_bytes_limit = uint64_t{1} << 40;
   options.hard_pending_compaction_bytes_limit = uint64_t{1} << 41;
+  // Flushes do not stall writes. RocksDB tells of stalls after it has released
+  // the mutex, so that two events may change places.
+  options.max_write_buffer_number = 100;
+  const auto listener = std::make_shared<JobPressureListener>();
+  options.listeners.push_back(listener);
   DestroyAndReopen(options);
   Load();
   const auto delayed_rate = [&] {
@@ -1658,8 +1696,11 @@ TEST_F(DBBlobGcTest, DisabledFileDeletionsEndTheSlowdown) {
     EXPECT_OK(dbfull()->TEST_WaitForFlushMemTable());
   }
   EXPECT_GT(delayed_rate(), 0u);
+  EXPECT_TRUE(WaitUntil(
+      [&] { return listener->condition() == WriteStallCondition::kDelayed; }));
   EXPECT_OK(db_->DisableFileDeletions());
   EXPECT_EQ(delayed_rate(), 0u);
+  EXPECT_EQ(WriteStallCondition::kNormal, listener->condition());
   PutKey(5, 4);
   EXPECT_OK(Flush());
   EXPECT_EQ(delayed_rate(), 0u);
@@ -1667,11 +1708,15 @@ TEST_F(DBBlobGcTest, DisabledFileDeletionsEndTheSlowdown) {
   EXPECT_OK(db_->DisableFileDeletions());
   EXPECT_OK(db_->EnableFileDeletions());
   EXPECT_EQ(delayed_rate(), 0u);
+  EXPECT_EQ(WriteStallCondition::kNormal, listener->condition());
   EXPECT_OK(db_->EnableFileDeletions());
   EXPECT_GT(delayed_rate(), 0u);
+  EXPECT_EQ(WriteStallCondition::kDelayed, listener->condition());
   blocked = false;
   Wait();
   EXPECT_EQ(delayed_rate(), 0u);
+  EXPECT_TRUE(WaitUntil(
+      [&] { return listener->condition() == WriteStallCondition::kNormal; }));
   SyncPoint::GetInstance()->DisableProcessing();
   VerifyAlsoReopened(options);
 }

@@ -16,6 +16,7 @@
 #include "db/db_impl/db_impl.h"
 #include "db/delta/delta_output_check.h"
 #include "db/delta/delta_store.h"
+#include "db/event_helpers.h"
 #include "db/path_layout/path_layout.h"
 #include "db/path_layout/path_sync.h"
 #include "db/range_tombstone_fragmenter.h"
@@ -388,20 +389,29 @@ std::vector<uint64_t> DeltaFoldCommit::FilesToKeep() const {
 }
 
 void DeltaFoldCommit::DeleteFiles() {
-  const auto& paths = context_.cfd->ioptions().cf_paths;
   // As in BuildTable(): files that cannot be deleted are left to the next full
-  // scan.
-  context_.db_options->fs
-      ->DeleteFile(
-          TableFileName(paths, meta_.fd.GetNumber(), meta_.fd.GetPathId()),
-          IOOptions(), /*dbg=*/nullptr)
-      .PermitUncheckedError();
+  // scan. Listeners were told that the files were created.
+  const ImmutableDBOptions& db_options = *context_.db_options;
+  const auto& paths = context_.cfd->ioptions().cf_paths;
+  const uint64_t number = meta_.fd.GetNumber();
+  const std::string sst = TableFileName(paths, number, meta_.fd.GetPathId());
+  Status s = db_options.fs->DeleteFile(sst, IOOptions(), /*dbg=*/nullptr);
+  if (s.ok()) {
+    EventHelpers::LogAndNotifyTableFileDeletion(
+        context_.event_logger, context_.job_id, number, sst, s, context_.dbname,
+        db_options.listeners);
+  }
   for (const BlobFileAddition& file : blob_files_) {
-    DeleteDBFile(context_.db_options,
-                 BlobFileName(PathLayout::Directory(paths, file.GetPathId()),
-                              file.GetBlobFileNumber()),
-                 context_.dbname, /*force_bg=*/false, /*force_fg=*/false)
-        .PermitUncheckedError();
+    const std::string path =
+        BlobFileName(PathLayout::Directory(paths, file.GetPathId()),
+                     file.GetBlobFileNumber());
+    s = DeleteDBFile(&db_options, path, context_.dbname, /*force_bg=*/false,
+                     /*force_fg=*/false);
+    if (s.ok()) {
+      EventHelpers::LogAndNotifyBlobFileDeletion(
+          context_.event_logger, db_options.listeners, context_.job_id,
+          file.GetBlobFileNumber(), path, s, context_.dbname);
+    }
   }
 }
 

@@ -42,7 +42,8 @@ int DBStrata::BackgroundBlobGc::MaxJobs(int max_background_jobs,
                                  : max_background_jobs / 2);
 }
 
-void DBStrata::BackgroundBlobGc::UpdateSlowdown(ColumnFamilyData* cfd) {
+void DBStrata::BackgroundBlobGc::UpdateSlowdown(DBStrata* strata,
+                                                ColumnFamilyData* cfd) {
   if (cfd->IsDropped()) {
     return;
   }
@@ -54,7 +55,17 @@ void DBStrata::BackgroundBlobGc::UpdateSlowdown(ColumnFamilyData* cfd) {
   blobs->AddGcDebt(/*compaction_needed_bytes=*/0,
                    *cfd->current()->storage_info(), cf_options);
   if (blobs->gc()->slows_down() != slowed_down) {
-    cfd->RecalculateWriteStallConditions(cf_options);
+    // The next SuperVersion compares its condition with this one.
+    WriteStallCondition* const condition =
+        &cfd->GetSuperVersion()->write_stall_condition;
+    WriteStallInfo info;
+    info.condition.prev = *condition;
+    *condition = cfd->RecalculateWriteStallConditions(cf_options);
+    info.condition.cur = *condition;
+    if (info.condition.cur != info.condition.prev) {
+      info.cf_name = cfd->GetName();
+      strata->stall_changes_.push_back(std::move(info));
+    }
   }
 }
 
@@ -187,9 +198,10 @@ Status DBStrata::BackgroundBlobGc::Run(JobContext* job_context) {
   NoteResult(s, wrote_manifest, job_id);
   if (!s.ok() || !job_->failed_files().empty()) {
     // Jobs avoid some files from now on.
-    UpdateSlowdown(cfd());
+    UpdateSlowdown(strata_, cfd());
   }
   strata_->DropEmptyBlobFiles(cfd(), Env::IOActivity::kCompaction, sv_context);
+  strata_->NotifyOfStallChanges();
   // The job may have ended a slowdown, and no flush or compaction may follow.
   db_->NotifyOnBackgroundJobPressureChanged();
   // The job ends here. FindObsoleteFiles() may close a WAL.
@@ -212,6 +224,7 @@ void DBStrata::BackgroundBlobGc::FillContext(int job_id,
   context->db_id = db_->db_id_;
   context->db_session_id = db_->db_session_id_;
   context->job_id = job_id;
+  context->event_logger = &db_->event_logger_;
   context->io_tracer = db_->io_tracer_;
   context->blob_callback = &db_->blob_callback_;
   context->io_priority = plan_.is_urgent ? Env::IO_MID : Env::IO_LOW;

@@ -79,9 +79,9 @@ class DBStrata::BackgroundBlobGc : public BackgroundJob {
   // Begins or ends the slowdown of writes that depends on the garbage of the
   // column family, after a change of what jobs may collect. Otherwise writes
   // would be slow until the next flush, although no job can catch up with them.
-  // Listeners learn of the change with the next SuperVersion.
+  // Listeners learn of the change from DBStrata::NotifyOfStallChanges().
   // REQUIRES: DB mutex held; the family has an address map.
-  static void UpdateSlowdown(ColumnFamilyData* cfd);
+  static void UpdateSlowdown(DBStrata* strata, ColumnFamilyData* cfd);
 
   // Decides what is done for the ranges that are due, if anything.
   // options: wanted_room is set.

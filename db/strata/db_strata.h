@@ -263,6 +263,10 @@ class DBStrata {
   bool TakeBlobGcRefused() { return std::exchange(blob_gc_refused_, false); }
   // Starts jobs where they are due. Held.
   void ScheduleBlobGc();
+  // Notes that file deletions were disabled or enabled: only with them,
+  // garbage is collected, and slows writes down. Held; released while listeners
+  // are called.
+  void OnFileDeletionsSwitched();
   // Starts jobs that sort values for which scans have paid. Not held.
   void OnScanDebtDue();
   // Starts jobs for values that wait for a place on the hot path. Not held.
@@ -700,6 +704,9 @@ class DBStrata {
   Status CollectBlobs(const CollectBlobGarbageOptions& options,
                       ColumnFamilyData* cfd);
   void ScheduleBlobGc(ColumnFamilyData* cfd);  // held
+  // Calls OnStallConditionsChanged() for slowdowns by garbage that have begun
+  // or ended without a new Version. Held; released while listeners are called.
+  void NotifyOfStallChanges();
   // The jobs for hot values (BlobHeat). Held.
   void ScheduleBlobHeat(ColumnFamilyData* cfd);
   static BlobHeatPicker::Options HeatOptions(ColumnFamilyData* cfd);  // held
@@ -876,6 +883,8 @@ class DBStrata {
   // another family.
   uint32_t last_gc_family_ = 0;
   bool blob_gc_allowed_ = true;
+  // Listeners have not been told of these yet.
+  std::vector<WriteStallInfo> stall_changes_;
   std::vector<std::unique_ptr<DeltaFlush>> recovery_delta_flushes_;
   bool has_delta_stores_ = false;
   int num_running_delta_folds_ = 0;

@@ -37,24 +37,49 @@ size_t NumPieces(double space_amp_limit) {
 
 }  // namespace
 
-void DBStrata::ScheduleBlobGc() {
+void DBStrata::OnFileDeletionsSwitched() {
   db_->mutex_.AssertHeld();
   // What was collected would stay on disk beside its copies.
   const bool allowed = db_->disable_delete_obsolete_files_ == 0;
-  if (UNLIKELY(allowed != blob_gc_allowed_)) {
+  if (allowed != blob_gc_allowed_) {
     blob_gc_allowed_ = allowed;
     for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
       if (cfd->address_map_store() != nullptr) {
         cfd->address_map_store()->gc()->SetAllowed(allowed);
-        BackgroundBlobGc::UpdateSlowdown(cfd);
+        BackgroundBlobGc::UpdateSlowdown(this, cfd);
       }
     }
   }
+  ScheduleBlobGc();
+  if (!stall_changes_.empty()) {
+    NotifyOfStallChanges();
+    db_->NotifyOnBackgroundJobPressureChanged();
+  }
+}
+
+void DBStrata::NotifyOfStallChanges() {
+  db_->mutex_.AssertHeld();
+  const std::vector<WriteStallInfo> changes = std::exchange(stall_changes_, {});
+  const auto& listeners = db_->immutable_db_options_.listeners;
+  if (changes.empty() || listeners.empty()) {
+    return;
+  }
+  db_->mutex_.Unlock();
+  for (const WriteStallInfo& change : changes) {
+    for (const auto& listener : listeners) {
+      listener->OnStallConditionsChanged(change);
+    }
+  }
+  db_->mutex_.Lock();
+}
+
+void DBStrata::ScheduleBlobGc() {
+  db_->mutex_.AssertHeld();
   if (!blob_gc_due_) {
     return;
   }
   ScheduleRangeSweeps();
-  if (!allowed || !scheduler_.MayStart(BackgroundJob::Kind::kBlobGc)) {
+  if (!blob_gc_allowed_ || !scheduler_.MayStart(BackgroundJob::Kind::kBlobGc)) {
     return;
   }
   blob_gc_due_ = false;

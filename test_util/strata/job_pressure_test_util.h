@@ -23,6 +23,17 @@ class JobPressureListener : public EventListener {
     proximities_.push_back(pressure.write_stall_proximity_pct);
   }
 
+  void OnStallConditionsChanged(const WriteStallInfo& info) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    condition_ = info.condition.cur;
+  }
+
+  // Returns what listeners were told last about the slowdown of any family.
+  WriteStallCondition condition() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return condition_;
+  }
+
   // Return whether a value of write_stall_proximity_pct since the last Forget()
   // says that writes are slowed down, or that they are not.
   bool HasSlowdown() const {
@@ -45,6 +56,7 @@ class JobPressureListener : public EventListener {
 
   mutable std::mutex mutex_;
   std::vector<int> proximities_;
+  WriteStallCondition condition_ = WriteStallCondition::kNormal;
 };
 
 }  // namespace ROCKSDB_NAMESPACE
