@@ -651,6 +651,62 @@ TEST_F(DBDeltaLifeTest, AnchorsOfADeletionInADroppedFamilyAreDeleted) {
   ASSERT_OK(db_->EnableFileDeletions());
 }
 
+// The last step that may fail before the edit is that of the address map:
+// readers find the values until then, also those that ask the map alone, and
+// after a failure of either feature.
+TEST_F(DBDeltaLifeTest, DeletionOfFilesThatFailsHidesNoMappedValue) {
+  options_.enable_blob_files = true;
+  options_.enable_blob_address_map = true;
+  options_.min_blob_size = 20;
+  DestroyAndReopen(options_);
+  const std::string base(100, 'b');
+  ASSERT_OK(Put("direct", base));
+  ASSERT_OK(Put("merged", base));
+  ASSERT_OK(Flush());
+  MoveFilesToLevel(3);
+  ASSERT_OK(Merge("merged", "1"));
+  ASSERT_OK(Flush());
+  const auto check = [&] {
+    EXPECT_EQ(base, Get("direct"));
+    EXPECT_EQ(base + ",1", Get("merged"));
+  };
+  check();
+  const std::set<std::string> before = NamesIn(dbname_);
+  const auto fails_at = [&](const std::string& point) {
+    SCOPED_TRACE(point);
+    size_t reached = 0;
+    EnableCallBack("DeltaFileDeletion::Publish:Synced", [&](void*) {
+      EXPECT_EQ(before.size() + 1, NamesIn(dbname_).size());
+      check();
+    });
+    EnableCallBack(point, [&](void* arg) {
+      ++reached;
+      if (point == "DeltaFileDeletion::Publish:Synced") {
+        check();
+      }
+      *static_cast<Status*>(arg) = Status::IOError("injected");
+    });
+    RangeOpt all;
+    const Status s =
+        DeleteFilesInRanges(db_.get(), db_->DefaultColumnFamily(), &all, 1);
+    DisableCallBacks();
+    EXPECT_TRUE(s.IsIOError()) << s.ToString();
+    EXPECT_EQ(1u, reached);
+    check();
+    EXPECT_EQ(before, NamesIn(dbname_));
+  };
+  fails_at("DeltaFileDeletion::Publish:Synced");
+  fails_at("MappedFileRemoval::Publish:Status");
+  RangeOpt all;
+  ASSERT_OK(
+      DeleteFilesInRanges(db_.get(), db_->DefaultColumnFamily(), &all, 1));
+  EXPECT_EQ("NOT_FOUND", Get("direct"));
+  EXPECT_EQ("NOT_FOUND", Get("merged"));
+  Reopen(options_);
+  EXPECT_EQ("NOT_FOUND", Get("direct"));
+  EXPECT_EQ("NOT_FOUND", Get("merged"));
+}
+
 TEST_F(DBDeltaLifeTest, SstFileManagerTracksDeltaFiles) {
   std::shared_ptr<SstFileManager> manager(NewSstFileManager(env_));
   options_.sst_file_manager = manager;
