@@ -73,9 +73,16 @@ void AddressMapCheckpoints::Find(uint64_t manifest_number,
     }
     Image image;
     image.path = TempFileName(dbname_, number);
-    // Most temporary files are not images of an address map.
-    if (!AddressMapCheckpoint::ReadHeader(io_, image.path, &image.header)
-             .ok()) {
+    s = AddressMapCheckpoint::ReadHeader(io_, image.path, &image.header);
+    if (!s.ok()) {
+      // Most temporary files are not images of an address map.
+      if (!s.IsExpired()) {
+        ROCKS_LOG_WARN(logger_,
+                       "Images of address maps: a temporary file cannot be "
+                       "read: %s",
+                       s.ToString().c_str());
+      }
+      s = Status::OK();
       continue;
     }
     s = ReadManifest();
@@ -125,6 +132,36 @@ Status AddressMapCheckpoints::CheckBlobFiles(ColumnFamilyData& cfd) const {
   return Status::OK();
 }
 
+// The image and the MANIFEST were written one after the other, so they can only
+// differ if one of them is wrong.
+Status AddressMapCheckpoints::CompareBlobFiles(ColumnFamilyData& cfd,
+                                               const std::string& image) {
+  const BlobFileSlotTable& files = cfd.address_map_store()->file_table();
+  size_t num_mapped = 0;
+  for (const auto& meta : cfd.current()->storage_info()->GetBlobFiles()) {
+    if (!meta->IsMapped()) {
+      continue;
+    }
+    ++num_mapped;
+    BlobFileSlotTable::Info info;
+    if (!files.GetInfo(files.Find(meta->GetBlobFileNumber()), &info) ||
+        info.size != meta->GetBlobFileSize() ||
+        info.path_id != meta->GetPathId()) {
+      return Status::Corruption(image,
+                                "does not have blob file " +
+                                    std::to_string(meta->GetBlobFileNumber()) +
+                                    " as it is in the MANIFEST");
+    }
+  }
+  const size_t num_files = files.GetAll().size();
+  if (num_files != num_mapped) {
+    return Status::Corruption(
+        image, "has " + std::to_string(num_files) + " blob files, not " +
+                   std::to_string(num_mapped) + " as the MANIFEST");
+  }
+  return Status::OK();
+}
+
 bool AddressMapCheckpoints::Load(ColumnFamilyData* cfd, int num_threads) {
   const auto found = images_.find(cfd->GetID());
   if (found == images_.end()) {
@@ -149,8 +186,11 @@ bool AddressMapCheckpoints::Load(ColumnFamilyData* cfd, int num_threads) {
   AddressMapStore* const blobs = cfd->address_map_store();
   blobs->SetHashSeed(expected.hash_seed);
   blobs->map()->Expect(image.header.num_entries);
-  const Status s = AddressMapCheckpoint::Load(io_, image.path, expected,
-                                              num_threads, blobs->map());
+  Status s = AddressMapCheckpoint::Load(io_, image.path, expected, num_threads,
+                                        blobs->map());
+  if (s.ok()) {
+    s = CompareBlobFiles(*cfd, image.path);
+  }
   if (s.ok()) {
     blobs->AdoptLoadedFiles();
     TEST_SYNC_POINT("AddressMapCheckpoints::Load:Loaded");

@@ -42,8 +42,9 @@ class AddressMapCheckpoints {
 
   // Fills the map of the column family from its image. Creates the map if the
   // options do not ask for one. Returns false, with an empty map, if there is
-  // no image, if it is damaged, or if a blob file of the map is missing or does
-  // not have the size that the MANIFEST says.
+  // no image, if it is damaged or has other blob files than the MANIFEST, or if
+  // a blob file of the map is missing or does not have the size that the
+  // MANIFEST says.
   // REQUIRES: Find() was called; there are no readers; all edits of the
   // MANIFEST were applied.
   bool Load(ColumnFamilyData* cfd, int num_threads);
@@ -68,6 +69,10 @@ class AddressMapCheckpoints {
 
   // Returns OK if all blob files of the map exist and have their full size.
   Status CheckBlobFiles(ColumnFamilyData& cfd) const;
+  // Returns OK if the map, which was filled from the image at this path, has
+  // the blob files of the MANIFEST with their sizes and paths.
+  static Status CompareBlobFiles(ColumnFamilyData& cfd,
+                                 const std::string& image);
   // Sets manifest_ to the identity of the current MANIFEST, without the fields
   // of the column family.
   Status ReadManifest();

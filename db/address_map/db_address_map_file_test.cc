@@ -13,8 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "db/address_map/address_map.h"
+#include "db/address_map/address_map_checkpoint.h"
 #include "db/address_map/address_map_store.h"
 #include "db/address_map/address_map_verifier.h"
+#include "db/address_map/blob_file_slot_table.h"
 #include "db/blob/blob_log_format.h"
 #include "db/blob_v2/blob_format_v2.h"
 #include "db/column_family.h"
@@ -27,6 +30,7 @@
 #include "rocksdb/utilities/checkpoint.h"
 #include "test_util/strata/address_map_db_test_util.h"
 #include "test_util/strata/embedded_value_test_util.h"
+#include "test_util/strata/line_logger_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
 
@@ -460,6 +464,82 @@ TEST_F(DBAddressMapFileTest, DamagedImageIsNotUsed) {
     ASSERT_OK(Put(Key(7), Value(100)));
     db_->ReleaseSnapshot(snapshot);
     EXPECT_EQ(Get(Key(8)), Value(8));
+  }
+}
+
+// LOG says that an image is damaged also if this is found in its header, which
+// has the position of the file's checksum.
+TEST_F(DBAddressMapFileTest, DamagedHeaderOfAnImageIsLogged) {
+  Options options = MapOptions();
+  const auto logger = std::make_shared<LineLogger>();
+  options.info_log = logger;
+  DestroyAndReopen(options);
+  ASSERT_OK(Put(Key(1), Value(1)));
+  ASSERT_OK(Flush());
+  Close();
+  const std::string path = ImagePath();
+  std::string image;
+  ASSERT_OK(ReadFileToString(env_, path, &image));
+  image[20] ^= 1;
+  ASSERT_OK(WriteStringToFile(env_, image, path));
+  const char* const line = "Images of address maps: a temporary file cannot be";
+  EXPECT_FALSE(logger->Has(line));
+  Reopen(options);
+  EXPECT_TRUE(logger->Has(line, path));
+  EXPECT_EQ(Get(Key(1)), Value(1));
+}
+
+// An image without damage that has other blob files than the MANIFEST is not
+// used. Only an error of the program that wrote it can make one.
+TEST_F(DBAddressMapFileTest, ImageWithOtherBlobFilesThanTheManifestIsNotUsed) {
+  Options options = MapOptions();
+  for (const char* difference : {"none", "one more", "one less", "size"}) {
+    SCOPED_TRACE(difference);
+    const std::string what = difference;
+    const auto logger = std::make_shared<LineLogger>();
+    options.info_log = logger;
+    DestroyAndReopen(options);
+    ASSERT_OK(Put(Key(1), Value(1)));
+    ASSERT_OK(Flush());
+    ASSERT_OK(Put(Key(2), Value(2)));
+    ASSERT_OK(Flush());
+    Close();
+    const std::string path = ImagePath();
+    ASSERT_FALSE(path.empty());
+
+    AddressMapCheckpoint::Io io;
+    io.fs = env_->GetFileSystem().get();
+    AddressMapCheckpoint::Header header;
+    ASSERT_OK(AddressMapCheckpoint::ReadHeader(io, path, &header));
+    BlobFileSlotTable files;
+    AddressMap map(AddressMap::Options(), &files);
+    ASSERT_OK(AddressMapCheckpoint::Load(io, path, header.identity,
+                                         /*num_threads=*/1, &map));
+    BlobFileSlotTable other_files;
+    AddressMap other_map(AddressMap::Options(), &other_files);
+    const std::vector<BlobFileSlotTable::Info> all = files.GetAll();
+    ASSERT_EQ(all.size(), 2);
+    for (const BlobFileSlotTable::Info& file : all) {
+      if (what == "one less" && file.number == all[0].number) {
+        continue;
+      }
+      other_files.Add(file.number, file.path_id, file.compression, file.state,
+                      file.size + (what == "size" ? 1 : 0));
+    }
+    if (what == "one more") {
+      other_files.Add(1000, /*path_id=*/0, kNoCompression,
+                      BlobFileSlotTable::State::kLive, /*size=*/5000);
+    }
+    ASSERT_OK(AddressMapCheckpoint::Write(
+        io, path + ".new", path, /*directory=*/nullptr, header.identity,
+        what == "none" ? map : other_map));
+
+    Reopen(options);
+    EXPECT_EQ(what == "none", logger->Has("Address map loaded"));
+    EXPECT_EQ(what != "none", logger->Has("Image of the address map not used"));
+    EXPECT_EQ(Blobs()->map()->NumEntries(), 2);
+    EXPECT_EQ(Get(Key(1)), Value(1));
+    EXPECT_EQ(Get(Key(2)), Value(2));
   }
 }
 
