@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <future>
 #include <memory>
 #include <set>
@@ -1176,6 +1177,50 @@ TEST_F(DBPathFaultTest, FilesOfADroppedFamilyAreDeleted) {
   }));
   Close();
   EXPECT_OK(DestroyDir(env_, directory));
+}
+
+// A search leaves out files that another thread purges. The thread whose
+// attempt has failed may be slow to end its purge.
+TEST_F(DBPathFaultTest, FileWhoseFirstPurgeHasNotEndedIsTriedOnceMore) {
+  class SlowListener : public EventListener {
+   public:
+    explicit SlowListener(std::function<void()> wait)
+        : wait_(std::move(wait)) {}
+    void OnBlobFileDeleted(const BlobFileDeletionInfo& info) override {
+      if (!info.status.ok() && !called_.exchange(true)) {
+        wait_();
+      }
+    }
+
+   private:
+    const std::function<void()> wait_;
+    std::atomic<bool> called_{false};
+  };
+  std::string file;
+  std::atomic<bool> tried_again{false};
+  options_.listeners.push_back(std::make_shared<SlowListener>([&] {
+    tried_again = WaitUntil([&] { return fs_->NumFailed(file) >= 2; });
+  }));
+  Open();
+  PutValues(0, 10);
+  ASSERT_OK(Flush());
+  std::vector<std::string> names;
+  ASSERT_OK(env_->GetChildren(slow_, &names));
+  for (const std::string& name : names) {
+    if (name.ends_with(".blob")) {
+      file = slow_ + "/" + name;
+    }
+  }
+  ASSERT_FALSE(file.empty());
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_OK(Delete(Key(i)));
+  }
+  ASSERT_OK(Flush());
+  fs_->SetFault(file, Fault::kReadOnly);
+  ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+  EXPECT_TRUE(WaitUntil([&] { return tried_again.load(); }));
+  fs_->SetFault(file, Fault::kNone);
+  Close();
 }
 
 // The device works, so it has not failed, and no search follows another.

@@ -405,10 +405,16 @@ void DBStrata::ContinueAfterPathFault() {
     }
     due = client->TakeDue();
     has_undeleted_files_ = !client->undeleted()->Directories().empty();
-    // The search does not look into the directories of families that are gone.
+    // The search does not look into the directories of families that are gone,
+    // and leaves out a file whose first purge has failed, but not ended yet.
     const OpenPaths paths = AllDirectories();
-    std::erase_if(due, [&paths](const std::string& file_name) {
-      return !paths
+    std::erase_if(due, [&](const std::string& file_name) {
+      uint64_t number = 0;
+      FileType type = kTempFile;
+      return ParseFileName(file_name.substr(file_name.find_last_of('/') + 1),
+                           &number, &type) &&
+             db_->ShouldPurge(number) &&
+             !paths
                   .DirectoryIn(Status::IOError(file_name),
                                OpenPaths::Files::kAll)
                   .empty();
