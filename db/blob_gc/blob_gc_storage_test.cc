@@ -1461,6 +1461,11 @@ class BlobGcStorageVersionTest : public DBTestBase {
 };
 
 TEST_F(BlobGcStorageVersionTest, ClosedJobDoesNotCommit) {
+  // Files are added to an installed Version, which no other thread may read.
+  Options options = CurrentOptions();
+  options.stats_dump_period_sec = 0;
+  options.stats_persist_period_sec = 0;
+  Reopen(options);
   // The Version of a column family without blob files; no background job runs
   // in the DB.
   Version* const version =
