@@ -22,7 +22,7 @@ ninja  = ninja -C build/$(1) -j $(JOBS)
 # Quoted, because a name may have * in it.
 planted = $(foreach bug,$(BUGS),'$(bug)') $(if $(SAMPLE),--sample $(SAMPLE))
 
-.PHONY: help deps source patches check-patches release debug stock stock-debug lib db_bench \
+.PHONY: help deps source patches check-patches release debug stock stock-debug db_bench \
   db_stress ldb sst_dump address_map_bench check check-style check-asan check-tsan coverage \
   check-upstream check-on-disk crash-test metamorphic planted-bugs fuzz find-clang style-tools demo \
   install dist clean distclean format pristine sweep
@@ -63,7 +63,8 @@ help:
 	@echo '  check-on-disk   with make stock release: files equal those of RocksDB with all options off;'
 	@echo '                  databases go from RocksDB to Strata, with each feature, and back'
 	@echo '  planted-bugs    compile the library with each wrong edit of testdata/planted_bugs, and show'
-	@echo '                  which test catches it (BUGS="name ..." for some, SAMPLE=n for n of each area)'
+	@echo '                  which test catches it (BUGS="name ..." for some, SAMPLE=n for n of each area,'
+	@echo '                  FRESH=1 to run again what has a result)'
 	@echo '  check-patches   prove that patches/ is exactly what the tree says'
 	@echo
 	@echo '  release         the shared library and the tools, optimised, in build/release'
