@@ -201,6 +201,26 @@ class DBPathFaultTest : public DBTestBase {
     Reopen(options_);
   }
 
+  // Makes a blob file on the slow path whose values are all deleted, so that a
+  // compaction deletes it. Returns its name, or nothing after an error.
+  std::string MakeDeadBlobFile() {
+    PutValues(0, 10);
+    EXPECT_OK(Flush());
+    std::vector<std::string> names;
+    EXPECT_OK(env_->GetChildren(slow_, &names));
+    std::string file;
+    for (const std::string& name : names) {
+      if (name.ends_with(".blob")) {
+        file = slow_ + "/" + name;
+      }
+    }
+    for (int i = 0; i < 10; ++i) {
+      EXPECT_OK(Delete(Key(i)));
+    }
+    EXPECT_OK(Flush());
+    return file;
+  }
+
   PathFaults* Faults() {
     return static_cast<SstFileManagerImpl*>(options_.sst_file_manager.get())
         ->path_faults();
@@ -1202,20 +1222,8 @@ TEST_F(DBPathFaultTest, FileWhoseFirstPurgeHasNotEndedIsTriedOnceMore) {
     tried_again = WaitUntil([&] { return fs_->NumFailed(file) >= 2; });
   }));
   Open();
-  PutValues(0, 10);
-  ASSERT_OK(Flush());
-  std::vector<std::string> names;
-  ASSERT_OK(env_->GetChildren(slow_, &names));
-  for (const std::string& name : names) {
-    if (name.ends_with(".blob")) {
-      file = slow_ + "/" + name;
-    }
-  }
+  file = MakeDeadBlobFile();
   ASSERT_FALSE(file.empty());
-  for (int i = 0; i < 10; ++i) {
-    ASSERT_OK(Delete(Key(i)));
-  }
-  ASSERT_OK(Flush());
   fs_->SetFault(file, Fault::kReadOnly);
   ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));
   EXPECT_TRUE(WaitUntil([&] { return tried_again.load(); }));
@@ -1226,21 +1234,8 @@ TEST_F(DBPathFaultTest, FileWhoseFirstPurgeHasNotEndedIsTriedOnceMore) {
 // The device works, so it has not failed, and no search follows another.
 TEST_F(DBPathFaultTest, FileThatCannotBeDeletedIsTriedOnceMore) {
   Open();
-  PutValues(0, 10);
-  ASSERT_OK(Flush());
-  std::vector<std::string> names;
-  ASSERT_OK(env_->GetChildren(slow_, &names));
-  std::string file;
-  for (const std::string& name : names) {
-    if (name.ends_with(".blob")) {
-      file = slow_ + "/" + name;
-    }
-  }
+  const std::string file = MakeDeadBlobFile();
   ASSERT_FALSE(file.empty());
-  for (int i = 0; i < 10; ++i) {
-    ASSERT_OK(Delete(Key(i)));
-  }
-  ASSERT_OK(Flush());
   const int num_searches = num_searches_;
   fs_->SetFault(file, Fault::kReadOnly);
   ASSERT_OK(db_->CompactRange(CompactRangeOptions(), nullptr, nullptr));

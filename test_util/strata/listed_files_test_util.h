@@ -47,28 +47,26 @@ class ListedFiles : public EventListener {
   }
 
  private:
-  // The numbers of the type of file to which path belongs.
-  std::set<uint64_t>* Find(const std::string& path, uint64_t* number) {
-    FileType type = kTempFile;
-    return ParseFileName(path.substr(path.rfind('/') + 1), number, &type)
-               ? &numbers_[type]
-               : nullptr;
-  }
   void OnCreated(const Status& status, const std::string& path) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    uint64_t number = 0;
-    std::set<uint64_t>* const numbers = Find(path, &number);
-    if (status.ok() && numbers != nullptr) {
+    Change(status, path, [this](std::set<uint64_t>* numbers, uint64_t number) {
       numbers->insert(number);
       ++num_created_;
-    }
+    });
   }
   void OnDeleted(const Status& status, const std::string& path) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    uint64_t number = 0;
-    std::set<uint64_t>* const numbers = Find(path, &number);
-    if (status.ok() && numbers != nullptr) {
+    Change(status, path, [](std::set<uint64_t>* numbers, uint64_t number) {
       numbers->erase(number);
+    });
+  }
+  // Calls fn with the list of the type of file to which path belongs.
+  template <typename Fn>
+  void Change(const Status& status, const std::string& path, Fn fn) {
+    uint64_t number = 0;
+    FileType type = kTempFile;
+    if (status.ok() &&
+        ParseFileName(path.substr(path.rfind('/') + 1), &number, &type)) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      fn(&numbers_[type], number);
     }
   }
 
