@@ -1701,6 +1701,10 @@ TEST_F(DBBlobGcTest, DisabledFileDeletionsEndTheSlowdown) {
   EXPECT_OK(db_->DisableFileDeletions());
   EXPECT_EQ(delayed_rate(), 0u);
   EXPECT_EQ(WriteStallCondition::kNormal, listener->condition());
+  EXPECT_OK(db_->EnableFileDeletions());
+  EXPECT_EQ(WriteStallCondition::kDelayed, listener->condition());
+  EXPECT_OK(db_->DisableFileDeletions());
+  EXPECT_EQ(WriteStallCondition::kNormal, listener->condition());
   PutKey(5, 4);
   EXPECT_OK(Flush());
   EXPECT_EQ(delayed_rate(), 0u);

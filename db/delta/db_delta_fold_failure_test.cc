@@ -16,6 +16,7 @@
 #include "rocksdb/env.h"
 #include "rocksdb/file_checksum.h"
 #include "test_util/strata/delta_fold_db_test_util.h"
+#include "test_util/strata/listed_files_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
 #include "utilities/fault_injection_fs.h"
@@ -63,7 +64,10 @@ TEST_P(DBDeltaFoldFailureTest, FoldSucceedsAfterAFailureAtAnyStep) {
       no_more_folds_ = false;
       expected_.clear();
       all_keys_.clear();
-      DestroyAndReopen(DeltaOptions());
+      Options options = DeltaOptions();
+      const auto listed = std::make_shared<ListedFiles>();
+      options.listeners.push_back(listed);
+      DestroyAndReopen(options);
       WriteFoldable();
       ForceFolds();
       std::atomic<int> num_failures{0};
@@ -83,6 +87,9 @@ TEST_P(DBDeltaFoldFailureTest, FoldSucceedsAfterAFailureAtAnyStep) {
       Restart();
       Check();
       CheckFiles();
+      // Listeners were told that the files of the fold are deleted.
+      EXPECT_EQ(FilesOnDisk(kTableFile), listed->Numbers(kTableFile));
+      EXPECT_EQ(FilesOnDisk(kBlobFile), listed->Numbers(kBlobFile));
       no_more_folds_ = false;
       // With TryAgain, the bucket has been collected without a fold. The bucket
       // needs something to take in to be collected again.

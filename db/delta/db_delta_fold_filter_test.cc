@@ -17,7 +17,6 @@
 #include "rocksdb/compaction_filter.h"
 #include "rocksdb/snapshot.h"
 #include "test_util/strata/delta_fold_db_test_util.h"
-#include "test_util/strata/listed_files_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -208,8 +207,6 @@ TEST_P(DBDeltaFoldFilterTest, FoldIsGivenUpWhileAFilterIsCommitted) {
   const SwitchedFilter filter(&filters, /*skips=*/false);
   Options options = DeltaOptions();
   options.compaction_filter = &filter;
-  const auto listed = std::make_shared<ListedFiles>();
-  options.listeners.push_back(listed);
   DestroyAndReopen(options);
   WriteBases();
   PausedCompaction compaction(this);
@@ -241,12 +238,6 @@ TEST_P(DBDeltaFoldFilterTest, FoldIsGivenUpWhileAFilterIsCommitted) {
   compaction.Finish();
   EXPECT_EQ("changed,1," + Long("2"), expected_["d"]);
   EXPECT_GT(num_picked_, 1);
-  // Listeners are told that the files of the first fold are deleted.
-  WaitForCompactOptions wait;
-  wait.wait_for_purge = true;
-  ASSERT_OK(db_->WaitForCompact(wait));
-  EXPECT_EQ(FilesOnDisk(kTableFile), listed->Numbers(kTableFile));
-  EXPECT_EQ(FilesOnDisk(kBlobFile), listed->Numbers(kBlobFile));
   GoOn();
 }
 
