@@ -155,9 +155,9 @@ Status AddressMapCheckpoints::CompareBlobFiles(ColumnFamilyData& cfd,
   }
   const size_t num_files = files.GetAll().size();
   if (num_files != num_mapped) {
-    return Status::Corruption(
-        image, "has " + std::to_string(num_files) + " blob files, not " +
-                   std::to_string(num_mapped) + " as the MANIFEST");
+    return Status::Corruption(image, "has " + std::to_string(num_files) +
+                                         " blob files, and the MANIFEST " +
+                                         std::to_string(num_mapped));
   }
   return Status::OK();
 }

@@ -467,8 +467,7 @@ TEST_F(DBAddressMapFileTest, DamagedImageIsNotUsed) {
   }
 }
 
-// LOG says that an image is damaged also if this is found in its header, which
-// has the position of the file's checksum.
+// LOG names an image whose header is damaged.
 TEST_F(DBAddressMapFileTest, DamagedHeaderOfAnImageIsLogged) {
   Options options = MapOptions();
   const auto logger = std::make_shared<LineLogger>();

@@ -199,7 +199,7 @@ void BlobCopyWriter::Abandon(const Status& s) {
     const Status deletion =
         DeleteDBFile(context_.db_options, paths_[i], context_.dbname,
                      /*force_bg=*/false, /*force_fg=*/false);
-    // Listeners take a file for good that was complete.
+    // Listeners were told that these files are complete.
     if (deletion.ok() && i < additions_.size() &&
         context_.event_logger != nullptr) {
       EventHelpers::LogAndNotifyBlobFileDeletion(

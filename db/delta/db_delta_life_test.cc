@@ -675,17 +675,21 @@ TEST_F(DBDeltaLifeTest, DeletionOfFilesThatFailsHidesNoMappedValue) {
   const auto fails_at = [&](const std::string& point) {
     SCOPED_TRACE(point);
     size_t reached = 0;
-    EnableCallBack("DeltaFileDeletion::Publish:Synced", [&](void*) {
+    const std::string synced = "DeltaFileDeletion::Publish:Synced";
+    const auto fail = [&](void* arg) {
+      ++reached;
+      *static_cast<Status*>(arg) = Status::IOError("injected");
+    };
+    EnableCallBack(synced, [&](void* arg) {
       EXPECT_EQ(before.size() + 1, NamesIn(dbname_).size());
       check();
-    });
-    EnableCallBack(point, [&](void* arg) {
-      ++reached;
-      if (point == "DeltaFileDeletion::Publish:Synced") {
-        check();
+      if (point == synced) {
+        fail(arg);
       }
-      *static_cast<Status*>(arg) = Status::IOError("injected");
     });
+    if (point != synced) {
+      EnableCallBack(point, fail);
+    }
     RangeOpt all;
     const Status s =
         DeleteFilesInRanges(db_.get(), db_->DefaultColumnFamily(), &all, 1);

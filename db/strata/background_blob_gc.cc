@@ -42,10 +42,10 @@ int DBStrata::BackgroundBlobGc::MaxJobs(int max_background_jobs,
                                  : max_background_jobs / 2);
 }
 
-void DBStrata::BackgroundBlobGc::UpdateSlowdown(DBStrata* strata,
-                                                ColumnFamilyData* cfd) {
+std::optional<WriteStallInfo> DBStrata::BackgroundBlobGc::UpdateSlowdown(
+    ColumnFamilyData* cfd) {
   if (cfd->IsDropped()) {
-    return;
+    return std::nullopt;
   }
   // Each computation of a slowdown that goes on slows writes down further. So
   // the slowdown is not computed where garbage does not change it.
@@ -54,19 +54,21 @@ void DBStrata::BackgroundBlobGc::UpdateSlowdown(DBStrata* strata,
   const MutableCFOptions& cf_options = cfd->GetLatestMutableCFOptions();
   blobs->AddGcDebt(/*compaction_needed_bytes=*/0,
                    *cfd->current()->storage_info(), cf_options);
-  if (blobs->gc()->slows_down() != slowed_down) {
-    // The next SuperVersion compares its condition with this one.
-    WriteStallCondition* const condition =
-        &cfd->GetSuperVersion()->write_stall_condition;
-    WriteStallInfo info;
-    info.condition.prev = *condition;
-    *condition = cfd->RecalculateWriteStallConditions(cf_options);
-    info.condition.cur = *condition;
-    if (info.condition.cur != info.condition.prev) {
-      info.cf_name = cfd->GetName();
-      strata->stall_changes_.push_back(std::move(info));
-    }
+  if (blobs->gc()->slows_down() == slowed_down) {
+    return std::nullopt;
   }
+  // The next SuperVersion compares its condition with this one.
+  WriteStallCondition* const condition =
+      &cfd->GetSuperVersion()->write_stall_condition;
+  WriteStallInfo info;
+  info.cf_name = cfd->GetName();
+  info.condition.prev = *condition;
+  *condition = cfd->RecalculateWriteStallConditions(cf_options);
+  info.condition.cur = *condition;
+  if (info.condition.cur == info.condition.prev) {
+    return std::nullopt;
+  }
+  return info;
 }
 
 DBStrata::BackgroundBlobGc::BackgroundBlobGc(DBStrata* strata,
@@ -198,10 +200,14 @@ Status DBStrata::BackgroundBlobGc::Run(JobContext* job_context) {
   NoteResult(s, wrote_manifest, job_id);
   if (!s.ok() || !job_->failed_files().empty()) {
     // Jobs avoid some files from now on.
-    UpdateSlowdown(strata_, cfd());
+    if (const auto change = UpdateSlowdown(cfd()); change.has_value()) {
+      // Behind the changes that the commit has brought.
+      sv_context->PushWriteStallNotification(
+          change->condition.prev, change->condition.cur, change->cf_name,
+          &cfd()->ioptions());
+    }
   }
   strata_->DropEmptyBlobFiles(cfd(), Env::IOActivity::kCompaction, sv_context);
-  strata_->NotifyOfStallChanges();
   // The job may have ended a slowdown, and no flush or compaction may follow.
   db_->NotifyOnBackgroundJobPressureChanged();
   // The job ends here. FindObsoleteFiles() may close a WAL.

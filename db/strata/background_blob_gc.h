@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -79,9 +80,9 @@ class DBStrata::BackgroundBlobGc : public BackgroundJob {
   // Begins or ends the slowdown of writes that depends on the garbage of the
   // column family, after a change of what jobs may collect. Otherwise writes
   // would be slow until the next flush, although no job can catch up with them.
-  // Listeners learn of the change from DBStrata::NotifyOfStallChanges().
+  // Returns the change that listeners are to be told of, if there is one.
   // REQUIRES: DB mutex held; the family has an address map.
-  static void UpdateSlowdown(DBStrata* strata, ColumnFamilyData* cfd);
+  static std::optional<WriteStallInfo> UpdateSlowdown(ColumnFamilyData* cfd);
 
   // Decides what is done for the ranges that are due, if anything.
   // options: wanted_room is set.

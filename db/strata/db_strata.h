@@ -263,9 +263,9 @@ class DBStrata {
   bool TakeBlobGcRefused() { return std::exchange(blob_gc_refused_, false); }
   // Starts jobs where they are due. Held.
   void ScheduleBlobGc();
-  // Notes that file deletions were disabled or enabled: only with them,
-  // garbage is collected, and slows writes down. Held; released while listeners
-  // are called.
+  // Notes that file deletions were disabled or enabled. While they are
+  // disabled, garbage is not collected and does not slow writes down. Held;
+  // released while listeners are called.
   void OnFileDeletionsSwitched();
   // Starts jobs that sort values for which scans have paid. Not held.
   void OnScanDebtDue();
@@ -333,8 +333,14 @@ class DBStrata {
   std::unique_ptr<DeltaFileDeletion> BeginDeltaFileDeletion(
       ColumnFamilyData* cfd, const autovector<UserKeyRangeOpt>& ranges,
       bool include_end);
-  Status PublishDeltaFileDeletion(ColumnFamilyData* cfd, int job_id,
-                                  DeltaFileDeletion* deletion);  // not held
+  // The steps of a deletion of files before its edit. From the end on, readers
+  // do not find the names of the files' values. After a failure nothing is
+  // left of them but what SettleFileRemoval() leads back.
+  // removal, deletion: nullptr for a column family without the feature.
+  // Not held.
+  Status PublishFileRemoval(ColumnFamilyData* cfd, int job_id,
+                            MappedFileRemoval* removal,
+                            DeltaFileDeletion* deletion);
   // Ends the deletion if its edit has failed, so that a full scan finds its
   // file; deletes the file if the edit was certainly not written.
   // s: the result of writing the edit.
@@ -704,9 +710,6 @@ class DBStrata {
   Status CollectBlobs(const CollectBlobGarbageOptions& options,
                       ColumnFamilyData* cfd);
   void ScheduleBlobGc(ColumnFamilyData* cfd);  // held
-  // Calls OnStallConditionsChanged() for slowdowns by garbage that have begun
-  // or ended without a new Version. Held; released while listeners are called.
-  void NotifyOfStallChanges();
   // The jobs for hot values (BlobHeat). Held.
   void ScheduleBlobHeat(ColumnFamilyData* cfd);
   static BlobHeatPicker::Options HeatOptions(ColumnFamilyData* cfd);  // held
@@ -883,8 +886,6 @@ class DBStrata {
   // another family.
   uint32_t last_gc_family_ = 0;
   bool blob_gc_allowed_ = true;
-  // Listeners have not been told of these yet.
-  std::vector<WriteStallInfo> stall_changes_;
   std::vector<std::unique_ptr<DeltaFlush>> recovery_delta_flushes_;
   bool has_delta_stores_ = false;
   int num_running_delta_folds_ = 0;

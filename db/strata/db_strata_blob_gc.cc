@@ -39,6 +39,7 @@ size_t NumPieces(double space_amp_limit) {
 
 void DBStrata::OnFileDeletionsSwitched() {
   db_->mutex_.AssertHeld();
+  std::vector<WriteStallInfo> changes;
   // What was collected would stay on disk beside its copies.
   const bool allowed = db_->disable_delete_obsolete_files_ == 0;
   if (allowed != blob_gc_allowed_) {
@@ -46,31 +47,25 @@ void DBStrata::OnFileDeletionsSwitched() {
     for (ColumnFamilyData* cfd : *db_->versions_->GetColumnFamilySet()) {
       if (cfd->address_map_store() != nullptr) {
         cfd->address_map_store()->gc()->SetAllowed(allowed);
-        BackgroundBlobGc::UpdateSlowdown(this, cfd);
+        if (auto change = BackgroundBlobGc::UpdateSlowdown(cfd);
+            change.has_value()) {
+          changes.push_back(*std::move(change));
+        }
       }
     }
   }
   ScheduleBlobGc();
-  if (!stall_changes_.empty()) {
-    NotifyOfStallChanges();
-    db_->NotifyOnBackgroundJobPressureChanged();
-  }
-}
-
-void DBStrata::NotifyOfStallChanges() {
-  db_->mutex_.AssertHeld();
-  const std::vector<WriteStallInfo> changes = std::exchange(stall_changes_, {});
-  const auto& listeners = db_->immutable_db_options_.listeners;
-  if (changes.empty() || listeners.empty()) {
+  if (changes.empty()) {
     return;
   }
   db_->mutex_.Unlock();
   for (const WriteStallInfo& change : changes) {
-    for (const auto& listener : listeners) {
+    for (const auto& listener : db_->immutable_db_options_.listeners) {
       listener->OnStallConditionsChanged(change);
     }
   }
   db_->mutex_.Lock();
+  db_->NotifyOnBackgroundJobPressureChanged();
 }
 
 void DBStrata::ScheduleBlobGc() {

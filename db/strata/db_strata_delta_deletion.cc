@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "db/address_map/mapped_file_removal.h"
 #include "db/column_family.h"
 #include "db/delta/delta_file_deletion.h"
 #include "db/delta/delta_store.h"
@@ -55,19 +56,31 @@ std::unique_ptr<DeltaFileDeletion> DBStrata::BeginDeltaFileDeletion(
   return deletion;
 }
 
-Status DBStrata::PublishDeltaFileDeletion(ColumnFamilyData* cfd, int job_id,
-                                          DeltaFileDeletion* deletion) {
-  DeltaFileDeletion::Output output;
-  output.db_id = db_->db_id_;
-  output.job_id = job_id;
-  {
-    InstrumentedMutexLock lock(&db_->mutex_);
-    output.path_id =
-        PathLayout::RecentDeltaPathId(cfd->GetLatestMutableCFOptions());
-    output.file_options = db_->file_options_for_compaction_;
-    output.directory = db_->GetDataDir(cfd, output.path_id);
+Status DBStrata::PublishFileRemoval(ColumnFamilyData* cfd, int job_id,
+                                    MappedFileRemoval* removal,
+                                    DeltaFileDeletion* deletion) {
+  Status s;
+  if (deletion != nullptr) {
+    DeltaFileDeletion::Output output;
+    output.db_id = db_->db_id_;
+    output.job_id = job_id;
+    {
+      InstrumentedMutexLock lock(&db_->mutex_);
+      output.path_id =
+          PathLayout::RecentDeltaPathId(cfd->GetLatestMutableCFOptions());
+      output.file_options = db_->file_options_for_compaction_;
+      output.directory = db_->GetDataDir(cfd, output.path_id);
+    }
+    s = deletion->Publish(output);
   }
-  return deletion->Publish(output);
+  // The file of anchors may take long or fail, so it comes first.
+  if (s.ok() && removal != nullptr) {
+    s = removal->Publish();
+    if (!s.ok() && deletion != nullptr) {
+      deletion->Abandon();
+    }
+  }
+  return s;
 }
 
 void DBStrata::SettleDeltaFileDeletion(DeltaFileDeletion* deletion,
