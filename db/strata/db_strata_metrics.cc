@@ -129,7 +129,7 @@ void ReadFiles(const SuperVersion& sv, ColumnFamilyData* cfd, DBImpl* db,
   ReadProperties(FamilyMetrics::Properties(), cfd, db, sv.current,
                  &numbers->properties);
   for (int level = 0; level < files.num_levels(); ++level) {
-    FamilyNumbers::Level& sum = numbers->levels.emplace_back();
+    LevelNumbers& sum = numbers->levels.emplace_back();
     for (const FileMetaData* file : files.LevelFiles(level)) {
       ++sum.files;
       sum.bytes += file->fd.GetFileSize();
@@ -145,7 +145,7 @@ void ReadFiles(const SuperVersion& sv, ColumnFamilyData* cfd, DBImpl* db,
   const DeltaStore* const store = cfd->delta_store();
   const DeltaVersion* const delta = files.delta().get();
   if (store != nullptr || delta != nullptr) {
-    FamilyNumbers::Deltas& deltas = numbers->deltas.emplace();
+    DeltaNumbers& deltas = numbers->deltas.emplace();
     if (delta != nullptr) {
       deltas.stats = DeltaStoreStats::Collect(
           *delta, DeltaPicker::Paths::By(sv.mutable_cf_options,
@@ -166,7 +166,7 @@ void ReadState(ColumnFamilyData* cfd, DBImpl* db,
   const VersionStorageInfo& files = *cfd->current()->storage_info();
   const AddressMapStore* const blobs = cfd->address_map_store();
   if (blobs != nullptr) {
-    FamilyNumbers::AddressMap& map = numbers->map.emplace();
+    AddressMapNumbers& map = numbers->map.emplace();
     map.stats = AddressMapStats::Collect(*blobs, files);
     map.slows_writes = blobs->gc()->slows_down();
     map.hot_budget = blobs->heat()->budget();
@@ -178,7 +178,7 @@ void ReadState(ColumnFamilyData* cfd, DBImpl* db,
   const DeltaStore* const store = cfd->delta_store();
   if (numbers->deltas.has_value() && store != nullptr &&
       files.delta() != nullptr) {
-    FamilyNumbers::Deltas& deltas = *numbers->deltas;
+    DeltaNumbers& deltas = *numbers->deltas;
     deltas.debt = DeltaPicker::Debt(*files.delta(), store->jobs());
     deltas.is_draining = !cfd->ioptions().enable_delta_separation;
     if (deltas.is_draining) {
@@ -188,7 +188,7 @@ void ReadState(ColumnFamilyData* cfd, DBImpl* db,
   const std::vector<uint64_t> obsolete =
       ObsoleteBytes(cfd, numbers->paths.size());
   for (size_t i = 0; i < numbers->paths.size(); ++i) {
-    FamilyNumbers::Path& path = numbers->paths[i];
+    PathNumbers& path = numbers->paths[i];
     path.obsolete_bytes = obsolete[i];
     path.has_fault = faults.count(CleanDirectoryName(
                          /*fs=*/nullptr, path.stats.directory)) > 0;

@@ -46,15 +46,15 @@ constexpr Row<Family> kFamilyRows[] = {
      [](const Family& f) { return f.space_amp_limit; }},
 };
 
-constexpr Row<Family::Level> kLevelRows[] = {
+constexpr Row<LevelNumbers> kLevelRows[] = {
     {"rocksdb_cf_num_files_at_level", Type::kGauge, "SST files of the level.",
-     [](const Family::Level& l) { return Number(l.files); }},
+     [](const LevelNumbers& l) { return Number(l.files); }},
     {"rocksdb_cf_bytes_at_level", Type::kGauge,
      "Bytes of the SST files of the level.",
-     [](const Family::Level& l) { return Number(l.bytes); }},
+     [](const LevelNumbers& l) { return Number(l.bytes); }},
 };
 
-using Map = Family::AddressMap;
+using Map = AddressMapNumbers;
 
 constexpr Row<Map> kMapRows[] = {
     {"rocksdb_cf_address_map_entries", Type::kGauge,
@@ -117,7 +117,7 @@ constexpr Row<Map> kMapRows[] = {
      [](const Map& m) { return Number(m.stats.hot_sketch_memory); }},
 };
 
-using Merged = Family::MergedValues;
+using Merged = MergedValueNumbers;
 
 constexpr Row<Merged> kMergedRows[] = {
     {"rocksdb_cf_merged_value_cache_capacity_bytes", Type::kGauge,
@@ -146,7 +146,7 @@ constexpr Row<Merged> kMergedRows[] = {
      [](const Merged& m) { return Number(m.stats.too_large); }},
 };
 
-using Deltas = Family::Deltas;
+using Deltas = DeltaNumbers;
 
 constexpr Row<Deltas> kDeltaRows[] = {
     {"rocksdb_cf_delta_operands", Type::kGauge, "Operands in delta files.",
@@ -203,7 +203,7 @@ constexpr Row<Sum> kDeltaTierRows[] = {
      [](const Sum& s) { return Number(s.bytes); }},
 };
 
-using Path = Family::Path;
+using Path = PathNumbers;
 
 constexpr Row<Path> kPathRows[] = {
     {"rocksdb_cf_path_sst_files", Type::kGauge, "SST files on the path.",
@@ -442,7 +442,7 @@ void FamilyMetrics::Add(const FamilyNumbers& numbers) {
 }
 
 void FamilyMetrics::AddPath(const PrometheusText::Labels& family, size_t id,
-                            const FamilyNumbers::Path& path) {
+                            const PathNumbers& path) {
   const Labels labels = Labels(family)
                             .Add("path_id", std::to_string(id))
                             .Add("path", path.stats.directory);

@@ -30,51 +30,54 @@ struct IntPropertyMetric {
   const char* help;
 };
 
+// The parts of FamilyNumbers. They are no members of it, because Clang does
+// not take a nested class with initializers for constructible before the
+// outer class is complete, so that a std::optional there could not emplace it.
+struct LevelNumbers {
+  uint64_t files = 0;
+  uint64_t bytes = 0;
+};
+
+struct AddressMapNumbers {
+  AddressMapStats stats;
+  // True while writes are slowed down until garbage is collected.
+  bool slows_writes = false;
+  uint64_t hot_budget = 0;  // bytes
+};
+
+struct MergedValueNumbers {
+  uint64_t capacity = 0;  // bytes
+  MergedValueCache::Stats stats;
+};
+
+struct DeltaNumbers {
+  DeltaStoreStats stats;
+  uint64_t debt = 0;  // bytes
+  bool is_draining = false;
+  uint64_t drain_waiting_files = 0;
+  uint64_t cache_capacity = 0;  // bytes
+  SieveTable::Stats cache;
+};
+
+struct PathNumbers {
+  PathStats stats;
+  uint64_t obsolete_bytes = 0;
+  // Jobs have failed there as they do if a device is lost or read-only.
+  bool has_fault = false;
+};
+
 // What FamilyMetrics says of one column family.
 struct FamilyNumbers {
-  struct Level {
-    uint64_t files = 0;
-    uint64_t bytes = 0;
-  };
-
-  struct AddressMap {
-    AddressMapStats stats;
-    // True while writes are slowed down until garbage is collected.
-    bool slows_writes = false;
-    uint64_t hot_budget = 0;  // bytes
-  };
-
-  struct MergedValues {
-    uint64_t capacity = 0;  // bytes
-    MergedValueCache::Stats stats;
-  };
-
-  struct Deltas {
-    DeltaStoreStats stats;
-    uint64_t debt = 0;  // bytes
-    bool is_draining = false;
-    uint64_t drain_waiting_files = 0;
-    uint64_t cache_capacity = 0;  // bytes
-    SieveTable::Stats cache;
-  };
-
-  struct Path {
-    PathStats stats;
-    uint64_t obsolete_bytes = 0;
-    // Jobs have failed there as they do if a device is lost or read-only.
-    bool has_fault = false;
-  };
-
   std::string name;
   // The integer properties that the column family has.
   std::map<const IntPropertyMetric*, uint64_t> properties;
-  std::vector<Level> levels;
+  std::vector<LevelNumbers> levels;
   double space_amp_limit = 0;
   // These are missing without the feature.
-  std::optional<AddressMap> map;
-  std::optional<MergedValues> merged_values;
-  std::optional<Deltas> deltas;
-  std::vector<Path> paths;
+  std::optional<AddressMapNumbers> map;
+  std::optional<MergedValueNumbers> merged_values;
+  std::optional<DeltaNumbers> deltas;
+  std::vector<PathNumbers> paths;
 
   uint64_t SstBytes() const;
   uint64_t BlobBytes() const;
@@ -120,7 +123,7 @@ class FamilyMetrics {
   void AddGroup(Group group, const Rows& rows,
                 const PrometheusText::Labels& labels, const Source& source);
   void AddPath(const PrometheusText::Labels& family, size_t id,
-               const FamilyNumbers::Path& path);
+               const PathNumbers& path);
 
   PrometheusText* const text_;
   // The first metric of each group.

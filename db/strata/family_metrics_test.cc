@@ -87,7 +87,7 @@ TEST(FamilyMetricsTest, SamplesOfAMetricStandTogether) {
 
 TEST(FamilyMetricsTest, DeltasByTierAndPathsByKind) {
   FamilyNumbers numbers = WithBlobs(0, 0);
-  FamilyNumbers::Deltas& deltas = numbers.deltas.emplace();
+  DeltaNumbers& deltas = numbers.deltas.emplace();
   deltas.stats.flushed = {1, 10};
   deltas.stats.merged = {2, 20};
   deltas.stats.sorted = {3, 30};
