@@ -195,6 +195,7 @@ STRATA_LIB = \
   db/strata/background_range_sweep.cc \
   db/strata/background_scan_sort.cc \
   db/strata/column_family_strata.cc \
+  db/strata/continue_once_per_operand.cc \
   db/strata/db_strata.cc \
   db/strata/db_strata_address_map.cc \
   db/strata/db_strata_background_jobs.cc \
@@ -580,6 +581,7 @@ STRATA_TEST_MAIN = \
   db/strata/atomic_group_numbering_test.cc \
   db/strata/background_job_scheduler_test.cc \
   db/strata/compact_range_close_test.cc \
+  db/strata/continue_once_per_operand_test.cc \
   db/strata/db_durable_names_test.cc \
   db/strata/db_flush_request_test.cc \
   db/strata/db_metrics_test.cc \

@@ -14,6 +14,7 @@
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/wide_columns.h"
 #include "test_util/strata/address_map_data_test_util.h"
+#include "test_util/strata/held_point_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/strata/test_threads_test_util.h"
 
@@ -263,6 +264,49 @@ TEST_F(DBAddressMapLookupTest, OperandsAreCollectedOnceBesideAFlush) {
   EXPECT_EQ(Get("k"), Value(2));
   Compact();
   CheckMap(1);
+}
+
+// A flush of the base commits between the lookup in the map and the
+// SuperVersion, so the search starts again after it has found an operand. A
+// callback that ends the lookup at its second call still gets the base.
+TEST_F(DBAddressMapLookupTest, ContinueCallbackIsNotAskedAgain) {
+  for (const bool has_snapshot : {false, true}) {
+    DestroyAndReopen(MapOptions());
+    ASSERT_OK(Put("k", Value(1)));
+    HeldPoint held("FlushMapping::Publish");
+    FlushOptions in_background;
+    in_background.wait = false;
+    ASSERT_OK(db_->Flush(in_background));
+    ASSERT_TRUE(held.WaitUntilReached());
+    ASSERT_OK(Merge("k", "a"));
+    ReadOptions read_options;
+    read_options.snapshot = has_snapshot ? db_->GetSnapshot() : nullptr;
+    const uint64_t restarts = Ticker(BLOB_MAP_READ_RESTART);
+    const auto done =
+        EnableCallBackOnce("MapPointRead::Start:LookedUp", [&](void*) {
+          held.Release();
+          EXPECT_OK(dbfull()->TEST_WaitForFlushMemTable());
+          EXPECT_OK(Merge("k", "b"));
+        });
+    int calls = 0;
+    GetMergeOperandsOptions counting;
+    counting.expected_max_number_of_operands = 3;
+    counting.continue_cb = [&](Slice) { return ++calls < 2; };
+    std::vector<PinnableSlice> slices(3);
+    int n = 0;
+    ASSERT_OK(db_->GetMergeOperands(read_options, Handle(), "k", slices.data(),
+                                    &counting, &n));
+    ASSERT_TRUE(*done);
+    EXPECT_GT(Ticker(BLOB_MAP_READ_RESTART), restarts);
+    EXPECT_EQ(calls, 1);
+    ASSERT_EQ(n, 2);
+    EXPECT_EQ(slices[0], Value(1));
+    EXPECT_EQ(slices[1], "a");
+    slices.clear();
+    if (has_snapshot) {
+      db_->ReleaseSnapshot(read_options.snapshot);
+    }
+  }
 }
 
 // ---- The row cache.

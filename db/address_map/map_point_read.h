@@ -117,7 +117,9 @@ class MapPointRead {
   const MapKeyHash& hash() const { return hash_; }
 
   // Makes even the first attempt use a fixed sequence number, for callers to
-  // which a restart is expensive. Restarts are still possible, but rare.
+  // which a restart is expensive, or which need the same entries again after
+  // one. Restarts are still possible, but rare: only an entry that comes into
+  // the map after D was read can cause one.
   // REQUIRES: Begin() was not called yet.
   void BoundFromTheStart() { attempts_ = kMaxPlainAttempts; }
 

@@ -293,7 +293,7 @@ void DBStrata::MakePointRead(const ReadOptions& read_options, const Slice& key,
       key, read_options, /*registers=*/true);
   if (options.get_merge_operands_options != nullptr &&
       options.get_merge_operands_options->continue_cb != nullptr) {
-    (*point_read)->BoundFromTheStart();  // the callback counts operands
+    (*point_read)->AskOncePerOperand(options.get_merge_operands_options);
   }
 }
 

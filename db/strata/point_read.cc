@@ -8,7 +8,9 @@
 
 #include "db/address_map/address_map_store.h"
 #include "db/delta/delta_operands.h"
+#include "db/strata/continue_once_per_operand.h"
 #include "db/version_set.h"
+#include "rocksdb/db.h"
 #include "rocksdb/options.h"
 #include "rocksdb/wide_columns.h"
 #include "table/get_context.h"
@@ -22,6 +24,17 @@ PointRead::PointRead(ColumnFamilyData* cfd, const Slice& user_key,
   if (AddressMapStore* const map = cfd->address_map_store(); map != nullptr) {
     map_.emplace(cfd, user_key, read_options,
                  registers ? map->read_bounds() : nullptr);
+  }
+}
+
+PointRead::PointRead(DeltaOperands* operands) : operands_(operands) {}
+
+PointRead::~PointRead() = default;
+
+void PointRead::AskOncePerOperand(GetMergeOperandsOptions* options) {
+  if (map_.has_value()) {
+    map_->BoundFromTheStart();
+    continue_once_ = std::make_unique<ContinueOncePerOperand>(*options);
   }
 }
 
@@ -42,6 +55,9 @@ void PointRead::Attach(const SuperVersion* super_version,
                     read_options_->fill_cache, merge_context);
   }
   merge_context->point_read = this;
+  if (UNLIKELY(continue_once_ != nullptr)) {
+    merge_context->get_merge_operands_options = continue_once_->StartAttempt();
+  }
 }
 
 void PointRead::FindNewest(SequenceNumber* newest, MergeContext* merge_context,

@@ -24,11 +24,13 @@ namespace ROCKSDB_NAMESPACE {
 
 class DeltaOperands;
 class DeltaVersion;
+class ContinueOncePerOperand;
 class GetContext;
 class PinnableWideColumns;
 class ReadCallback;
 class Version;
 struct FdWithKeyRange;
+struct GetMergeOperandsOptions;
 struct ReadOptions;
 struct SuperVersion;
 
@@ -82,7 +84,8 @@ class PointRead {
   // For a lookup in one delta file: all operands go to `operands`, with their
   // sequence numbers, and not into the MergeContext. nullptr: they go into the
   // MergeContext, and the object is only for delta files (see FileSearch).
-  explicit PointRead(DeltaOperands* operands) : operands_(operands) {}
+  explicit PointRead(DeltaOperands* operands);
+  ~PointRead();
   PointRead(const PointRead&) = delete;
   PointRead& operator=(const PointRead&) = delete;
 
@@ -103,13 +106,12 @@ class PointRead {
       map_->Begin(is_bounded);
     }
   }
-  // Makes even the first attempt use a fixed sequence number.
-  // REQUIRES: Begin() was not called.
-  void BoundFromTheStart() {
-    if (map_.has_value()) {
-      map_->BoundFromTheStart();
-    }
-  }
+  // Makes even the first attempt use a fixed sequence number, and the
+  // MergeContext of each attempt ask options->continue_cb only for operands
+  // for which no earlier attempt has asked it: a callback may count operands.
+  // options: of GetMergeOperands(), with a continue_cb.
+  // REQUIRES: Begin() was not called; `options` outlives this object.
+  void AskOncePerOperand(GetMergeOperandsOptions* options);
   // True if the caller, unless it has a snapshot, must read at
   // fixed_sequence().
   bool HasFixedSequence() const {
@@ -280,6 +282,8 @@ class PointRead {
   // That of the FileSearch, if the Version has delta files; else nullptr.
   DeltaRead* deltas_ = nullptr;
   std::unique_ptr<PinnableSlice> blob_ahead_;
+  // Result of AskOncePerOperand(); nullptr if that was not called.
+  std::unique_ptr<ContinueOncePerOperand> continue_once_;
   // For a lookup in one delta file.
   DeltaOperands* const operands_ = nullptr;
 };
