@@ -3,7 +3,7 @@
 
 // Decodes arbitrary bytes, and damaged records, as a BlobFileAddition of the
 // MANIFEST with the fields of ours: path id, size of the record index, mark of
-// a garbage collection.
+// a garbage collection, home of hot values.
 //
 // The promise: what is decoded is valid, and encodes and decodes to itself.
 // What is encoded is decoded to itself, and what follows it is left. A field
@@ -13,6 +13,7 @@
 #include <string>
 
 #include "db/blob/blob_file_addition.h"
+#include "db/blob_heat/hot_mark.h"
 #include "db/path_layout/path_layout.h"
 #include "fuzz/strata/fuzz_input.h"
 #include "fuzz/strata/fuzz_target.h"
@@ -29,6 +30,7 @@ constexpr uint32_t kMustNotSkip = 1 << 6;
 constexpr uint32_t kPathIdTag = 192;
 constexpr uint32_t kIndexSizeTag = 193;
 constexpr uint32_t kCollectedTag = 130;
+constexpr uint32_t kHotHomeTag = 131;
 
 std::string Encode(const BlobFileAddition& addition) {
   std::string encoded;
@@ -74,8 +76,13 @@ BlobFileAddition MakeAddition(FuzzInput* input) {
   const uint64_t bytes = input->Number();
   const uint32_t path_id = input->Byte() % PathLayout::kMaxPaths;
   const uint64_t index_bytes = input->Number();
+  // Bit 0: a collection wrote the file. Bit 1: it is hot, the rest is its home.
+  const uint8_t marks = input->Byte();
+  const HotMark hot =
+      (marks & 2) != 0 ? HotMark::WithHome((marks >> 2) % PathLayout::kMaxPaths)
+                       : HotMark();
   return BlobFileAddition(number, count, bytes, method, value, path_id,
-                          index_bytes, /*is_collected=*/input->Bool());
+                          index_bytes, /*is_collected=*/(marks & 1) != 0, hot);
 }
 
 void RoundTrip(FuzzInput* input) {
@@ -100,6 +107,7 @@ void DecodeDamaged(FuzzInput* input) {
 bool MustRefuse(uint32_t tag, const std::string& value) {
   switch (tag) {
     case kPathIdTag:
+    case kHotHomeTag:
       return value.size() != 1 ||
              static_cast<uint8_t>(value[0]) >= PathLayout::kMaxPaths;
     case kIndexSizeTag: {
@@ -120,10 +128,13 @@ void DecodeFields(FuzzInput* input) {
   encoded.pop_back();  // the end of the fields
   bool is_refused = false;
   while (!input->empty()) {
-    constexpr uint32_t kTags[] = {kPathIdTag, kIndexSizeTag, kCollectedTag};
-    const uint8_t which = input->Byte();
-    const uint32_t tag =
-        which % 4 < 3 ? kTags[which % 4] : 1 + input->Below(65535);
+    constexpr uint32_t kTags[] = {
+        kPathIdTag, kIndexSizeTag, kCollectedTag, 0,
+        kPathIdTag, kIndexSizeTag, kCollectedTag, kHotHomeTag};
+    uint32_t tag = kTags[input->Byte() % 8];
+    if (tag == 0) {
+      tag = 1 + input->Below(65535);
+    }
     const std::string value = input->String(10);
     PutVarint32(&encoded, tag);
     PutLengthPrefixedSlice(&encoded, value);
