@@ -129,14 +129,16 @@ Status VersionEdit::DecodeDeltaEdit(Slice* input) {
   if (!GetLengthPrefixedSlice(input, &encoded)) {
     return Status::Corruption("Delta edit", "missing length prefix");
   }
+  DeltaEdit delta_edit;
+  const Status s = delta_edit.DecodeFrom(encoded);
+  // An edit of which all fields were skipped counts as absent.
+  if (!s.ok() || delta_edit.Empty()) {
+    return s;
+  }
   if (delta_edit_ != nullptr) {
     return Status::Corruption("Delta edit", "occurs twice in a VersionEdit");
   }
-  DeltaEdit delta_edit;
-  Status s = delta_edit.DecodeFrom(encoded);
-  if (s.ok()) {
-    SetDeltaEdit(std::move(delta_edit));
-  }
+  SetDeltaEdit(std::move(delta_edit));
   return s;
 }
 

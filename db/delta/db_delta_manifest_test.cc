@@ -13,11 +13,15 @@
 #include "db/delta/delta_edit.h"
 #include "db/delta/delta_edit_test_util.h"
 #include "db/delta/delta_version.h"
+#include "db/log_writer.h"
+#include "db/version_edit.h"
 #include "db/version_set.h"
 #include "file/filename.h"
+#include "file/writable_file_writer.h"
 #include "port/stack_trace.h"
 #include "test_util/strata/secondary_db_test_util.h"
 #include "test_util/strata/strata_db_test_util.h"
+#include "util/coding.h"
 #include "utilities/merge_operators.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -71,6 +75,30 @@ class DBDeltaManifestTest : public StrataDBTestBase {
     DeltaEdit edit;
     edit.SetMergeRecent({NewNumber(), num_files});
     return Log(std::move(edit));
+  }
+
+  // Closes the DB and appends a delta edit to its MANIFEST that has only a
+  // field of a later version, with a tag that may be skipped.
+  void AppendSkippedEditAndClose() {
+    const std::string name = DescriptorFileName(
+        dbname_, dbfull()->GetVersionSet()->manifest_file_number());
+    Close();
+    uint64_t size = 0;
+    ASSERT_OK(env_->GetFileSize(name, &size));
+    std::unique_ptr<FSWritableFile> file;
+    ASSERT_OK(env_->GetFileSystem()->ReopenWritableFile(name, FileOptions(),
+                                                        &file, nullptr));
+    log::Writer writer(std::make_unique<WritableFileWriter>(
+                           std::move(file), name, FileOptions()),
+                       /*log_number=*/0, /*recycle_log_files=*/false,
+                       /*manual_flush=*/false, kNoCompression,
+                       /*track_and_verify_wals=*/false,
+                       /*initial_block_offset=*/size % log::kBlockSize);
+    std::string record;
+    PutVarint32(&record, kDeltaStore);
+    PutLengthPrefixedSlice(&record, Slice("\x01\x41\x01\x00", 4));
+    ASSERT_OK(writer.AddRecord(WriteOptions(), record));
+    ASSERT_OK(writer.Close(WriteOptions()));
   }
 
   // Installs a new SuperVersion, since only the old one keeps files that are
@@ -194,6 +222,20 @@ TEST_F(DBDeltaManifestTest, RefusedEditChangesNothing) {
   ASSERT_NE(before, after);
   Reopen(options_);
   ASSERT_EQ(after, Text());
+}
+
+// A later version may write a delta edit that this one has to skip as a whole.
+// An open skips it and keeps the state, also without delta files.
+TEST_F(DBDeltaManifestTest, OpenSkipsADeltaEditOfUnknownFields) {
+  for (const bool has_files : {false, true}) {
+    if (has_files) {
+      LogFlush();
+    }
+    const std::string before = Text();
+    ASSERT_NO_FATAL_FAILURE(AppendSkippedEditAndClose());
+    Reopen(options_);
+    ASSERT_EQ(before, Text());
+  }
 }
 
 TEST_F(DBDeltaManifestTest, SecondaryRefusesDeltaFiles) {

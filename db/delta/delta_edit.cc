@@ -529,6 +529,7 @@ Status DeltaEdit::DecodeFrom(Slice src) {
                                 "version " + std::to_string(version));
   }
   DeltaEdit read;
+  bool has_skipped_field = false;
   while (!src.empty()) {
     uint32_t tag = 0;
     Slice payload;
@@ -587,6 +588,7 @@ Status DeltaEdit::DecodeFrom(Slice src) {
       }
       default:
         s = CheckUnknownTag(tag);
+        has_skipped_field = true;
         payload.clear();
     }
     if (!s.ok()) {
@@ -596,7 +598,8 @@ Status DeltaEdit::DecodeFrom(Slice src) {
       return Corrupt("field " + std::to_string(tag) + " too long");
     }
   }
-  Status s = read.Validate();
+  // A later version may write an edit of fields that may be skipped alone.
+  Status s = has_skipped_field && read.Empty() ? Status::OK() : read.Validate();
   if (s.ok()) {
     *this = std::move(read);
   }

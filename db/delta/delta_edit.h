@@ -138,7 +138,7 @@ class DeltaEdit {
   void EncodeTo(std::string* dst) const;
   // Replaces the contents. On failure they are unchanged: NotSupported for an
   // encoding that a newer version may have written, else Corruption. Decoded
-  // contents are valid.
+  // contents are valid, or empty if there were only fields to skip.
   Status DecodeFrom(Slice src);
 
   std::string DebugString(bool hex = false) const;

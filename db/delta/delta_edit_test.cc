@@ -25,8 +25,8 @@ class DeltaEditTest : public testing::Test {
     return encoded;
   }
 
-  // Checks that arbitrary bytes either are decoded to a valid edit, or are
-  // refused and leave the edit unchanged.
+  // Checks that arbitrary bytes either are decoded to a valid edit, or to an
+  // empty one, or are refused and leave the edit unchanged.
   static void CheckAnyBytes(const Slice& bytes, int* num_ok) {
     DeltaEdit before;
     before.SetDropUnusedBuckets();
@@ -39,6 +39,9 @@ class DeltaEditTest : public testing::Test {
       return;
     }
     ++*num_ok;
+    if (edit.Empty()) {
+      return;
+    }
     ASSERT_OK(edit.Validate());
     ASSERT_FALSE(edit.DebugString(true).empty());
     DeltaEdit again;
@@ -208,14 +211,55 @@ TEST_F(DeltaEditTest, UnknownFieldIsSkippedOnlyIfItsTagAllows) {
     }
   }
 
-  // An edit with unknown fields only, or without fields, is corrupt.
-  ASSERT_TRUE(Decode("01400161").IsCorruption());
+  // An edit without fields is corrupt.
   ASSERT_TRUE(Decode("01").IsCorruption());
   ASSERT_TRUE(Decode("").IsCorruption());
   // Other versions are not supported.
   ASSERT_TRUE(Decode("00").IsNotSupported());
   ASSERT_TRUE(Decode("020500").IsNotSupported());
   ASSERT_OK(Decode("010500"));
+}
+
+// A later version may write an edit of fields that this one may skip.
+TEST_F(DeltaEditTest, EditOfSkippedFieldsAloneIsEmpty) {
+  ASSERT_OK(Decode("01400161"));
+  DeltaEdit edit;
+  edit.SetDropUnusedBuckets();
+  // A field 65 of one byte, and one of none.
+  const std::string skipped("\x01\x41\x01\x00\x41\x00", 6);
+  ASSERT_OK(edit.DecodeFrom(skipped));
+  ASSERT_TRUE(edit.Empty());
+  // One of the fields must not be skipped, or is truncated.
+  ASSERT_TRUE(Decode("014001610700").IsNotSupported());
+  ASSERT_TRUE(Decode("01400261").IsCorruption());
+}
+
+// In a VersionEdit, such an edit counts as absent.
+TEST_F(DeltaEditTest, VersionEditDropsADeltaEditOfSkippedFields) {
+  std::string skipped;
+  PutVarint32(&skipped, kDeltaStore);
+  PutLengthPrefixedSlice(&skipped, Slice("\x01\x41\x01\x00", 4));
+  VersionEdit edit;
+  ASSERT_OK(edit.DecodeFrom(skipped));
+  ASSERT_EQ(nullptr, edit.GetDeltaEdit());
+  ASSERT_EQ(0u, edit.NumEntries());
+  ASSERT_FALSE(edit.HasLastSequence());
+  ASSERT_OK(RefuseDelta(edit));
+  std::string encoded;
+  ASSERT_TRUE(edit.EncodeTo(&encoded));
+  ASSERT_EQ("", encoded);
+
+  DeltaEdit drop;
+  drop.SetDropUnusedBuckets();
+  VersionEdit other;
+  other.SetDeltaEdit(drop);
+  ASSERT_TRUE(other.EncodeTo(&encoded));
+  for (const std::string& both : {skipped + encoded, encoded + skipped}) {
+    VersionEdit decoded;
+    ASSERT_OK(decoded.DecodeFrom(both));
+    ASSERT_NE(nullptr, decoded.GetDeltaEdit());
+    ASSERT_EQ(drop, *decoded.GetDeltaEdit());
+  }
 }
 
 TEST_F(DeltaEditTest, MalformedFieldIsCorruption) {

@@ -2,9 +2,10 @@
 //  SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 //
 // Reads arbitrary bytes as a sequence of delta edits, as a MANIFEST may have
-// them. What is decoded must be valid and the same after encoding and decoding
-// it again; a state that takes it must be consistent, and the same from a
-// snapshot; one that refuses it must be as before.
+// them. What is decoded must be empty, since all fields were skipped, or valid
+// and the same after encoding and decoding it again; a state that takes it must
+// be consistent, and the same from a snapshot; one that refuses it must be as
+// before.
 //
 // The first byte says what the rest is: the bytes of one edit, or a recipe for
 // several that are mostly well-formed, with small numbers and short keys, so
@@ -134,6 +135,7 @@ class Fuzzer {
       Require(edit.Empty());
       return;
     }
+    Require(edit.Empty() || edit.Validate().ok());
     Run(edit);
   }
 
