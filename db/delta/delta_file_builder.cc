@@ -286,20 +286,11 @@ Status DeltaFileBuilder::SetBuckets(
       (buckets.empty() && end.has_value())) {
     return Fail(Status::InvalidArgument("Not a file of buckets", file_name_));
   }
-  for (size_t i = 0; i < buckets.size(); ++i) {
-    const std::string* const next = i + 1 < buckets.size()
-                                        ? &buckets[i + 1].lower_bound
-                                    : end.has_value() ? &*end
-                                                      : nullptr;
-    // The first bucket of all has no lower bound to compare.
-    const bool has_bound = i > 0 || !buckets[i].lower_bound.empty();
-    if (next != nullptr && has_bound &&
-        settings_->ucmp()->Compare(buckets[i].lower_bound, *next) >= 0) {
-      return Fail(Corrupt("buckets out of order"));
-    }
-  }
   properties_.buckets = buckets;
   properties_.end = end;
+  if (!properties_.BucketsAreInOrder(*settings_->ucmp())) {
+    return Fail(Corrupt("buckets out of order"));
+  }
   return status_;
 }
 

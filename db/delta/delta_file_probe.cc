@@ -18,7 +18,6 @@
 #include "table/block_based/block_based_table_builder.h"
 #include "table/internal_iterator.h"
 #include "table/meta_blocks.h"
-#include "table/sst_file_writer_collectors.h"
 #include "table/unique_id_impl.h"
 #include "util/strata/status_message.h"
 
@@ -87,8 +86,7 @@ Status DeltaFileProbe::Read(const ImmutableOptions& options,
   description.tier = file->properties.tier;
   description.first_epoch = file->properties.first_epoch;
   description.last_epoch = file->properties.last_epoch;
-  description.has_global_seq = table->user_collected_properties.count(
-                                   ExternalSstFilePropertyNames::kVersion) > 0;
+  description.has_global_seq = DeltaFileProperties::HasGlobalSeq(*table);
   description.num_range_anchors = table->num_range_deletions;
   if (table->num_entries < table->num_range_deletions ||
       table->raw_key_size < table->num_entries * kNumInternalBytes) {

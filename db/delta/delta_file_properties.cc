@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "rocksdb/comparator.h"
+#include "table/sst_file_writer_collectors.h"
 #include "util/coding.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -46,6 +48,9 @@ const char* TakeBuckets(Slice* input,
     bucket.lower_bound = lower_bound.ToString();
   }
   for (size_t i = 1; i < buckets->size(); ++i) {
+    if ((*buckets)[i].lower_bound.empty()) {
+      return "a bucket without a lower bound behind another one";
+    }
     if ((*buckets)[i].lower_bound == (*buckets)[i - 1].lower_bound) {
       return "two buckets with one lower bound";
     }
@@ -69,7 +74,7 @@ const char* TakeEnd(const DeltaFileProperties::Bucket& last, Slice* input,
     if (!GetLengthPrefixedSlice(input, &key)) {
       return "too short";
     }
-    if (key == Slice(last.lower_bound)) {
+    if (key.empty() || key == Slice(last.lower_bound)) {
       return "an empty bucket";
     }
     *end = key.ToString();
@@ -233,7 +238,46 @@ Status DeltaFileProperties::Read(const TableProperties& table_properties,
   if (s.ok() && flush != all.end()) {
     s = properties->DecodeFlushFrom(flush->second);
   }
+  if (!s.ok()) {
+    return s;
+  }
+  const bool has_global_seq = HasGlobalSeq(table_properties);
+  if (has_global_seq && (properties->kind != Kind::kAnchors ||
+                         properties->tier != Tier::kFlushed)) {
+    return CorruptProperty(
+        "only flushed anchors have a global sequence number");
+  }
+  const bool has_epochs = properties->first_epoch != 0;
+  if (properties->tier != Tier::kSorted && has_epochs == has_global_seq) {
+    return CorruptProperty(has_epochs
+                               ? "epochs beside a global sequence number"
+                               : "neither epochs nor a global sequence number");
+  }
   return s;
+}
+
+bool DeltaFileProperties::HasGlobalSeq(
+    const TableProperties& table_properties) {
+  return table_properties.user_collected_properties.count(
+             ExternalSstFilePropertyNames::kVersion) != 0;
+}
+
+bool DeltaFileProperties::BucketsAreInOrder(const Comparator& ucmp) const {
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    const std::string* const next = i + 1 < buckets.size()
+                                        ? &buckets[i + 1].lower_bound
+                                    : end.has_value() ? &*end
+                                                      : nullptr;
+    if (next == nullptr) {
+      continue;
+    }
+    const std::string& bound = buckets[i].lower_bound;
+    const bool has_bound = i > 0 || !bound.empty();
+    if (next->empty() || (has_bound && ucmp.Compare(bound, *next) >= 0)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 std::string DeltaFileProperties::ToString() const {

@@ -17,6 +17,8 @@
 
 namespace ROCKSDB_NAMESPACE {
 
+class Comparator;
+
 // The table property `strata.delta` of a delta file: see docs/formats.md. It
 // has the data that is in the MANIFEST and not in the entries, so that a reader
 // can tell whether the file is the one that the MANIFEST names, and a repair
@@ -41,7 +43,8 @@ struct DeltaFileProperties {
 
   DeltaFileDescription::Kind kind = DeltaFileDescription::Kind::kOperands;
   DeltaFileDescription::Tier tier = DeltaFileDescription::Tier::kFlushed;
-  // Both are 0 if the tier is kSorted, or if the epochs were not known.
+  // Both are 0 if the tier is kSorted, or if the file has a global sequence
+  // number.
   uint64_t first_epoch = 0;
   uint64_t last_epoch = 0;
   // For kSorted: the buckets in the order of their lower bounds, without gaps.
@@ -71,9 +74,16 @@ struct DeltaFileProperties {
   Status DecodeFlushFrom(Slice input);
 
   // Decodes the properties of a table. Returns Corruption if the table has no
-  // `strata.delta`.
+  // `strata.delta`, or neither epochs nor a global sequence number, which takes
+  // their place, or both.
   static Status Read(const TableProperties& table_properties,
                      DeltaFileProperties* properties);
+  // Returns true if the table has a global sequence number.
+  static bool HasGlobalSeq(const TableProperties& table_properties);
+
+  // Returns true if the buckets follow one another, up to their end. Only the
+  // lower bound of the first one may be empty, as it is none.
+  bool BucketsAreInOrder(const Comparator& ucmp) const;
 
   // Returns true if files of this kind and tier have operands_number.
   bool HasOperandsNumber() const {

@@ -4,9 +4,13 @@
 #include "db/delta/delta_file_properties.h"
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "port/stack_trace.h"
+#include "rocksdb/comparator.h"
+#include "table/sst_file_writer_collectors.h"
 #include "test_util/testharness.h"
 #include "util/coding.h"
 #include "util/random.h"
@@ -88,7 +92,7 @@ TEST_F(DeltaFilePropertiesTest, DecodeRestoresTheEncodedProperties) {
   RoundTrip(SortedWithEnd());
   RoundTrip(MergedAnchors());
   DeltaFileProperties properties;
-  RoundTrip(properties);  // epochs are not known
+  RoundTrip(properties);  // no epochs: with a global sequence number
   properties.kind = Kind::kAnchors;
   properties.first_epoch = 1;
   properties.last_epoch = UINT64_MAX;
@@ -149,6 +153,11 @@ TEST_F(DeltaFilePropertiesTest, MalformedPropertiesAreRefused) {
   properties = SortedWithEnd();
   properties.end = "m";
   ASSERT_TRUE(Decode(Encode(properties)).IsCorruption());
+  properties.end = "";
+  ASSERT_TRUE(Decode(Encode(properties)).IsCorruption());
+  properties.buckets.push_back({"", 300});
+  properties.end.reset();
+  ASSERT_TRUE(Decode(Encode(properties)).IsCorruption());
   encoded = Encode(Sorted());
   encoded.back() = 2;
   ASSERT_TRUE(Decode(encoded).IsCorruption());
@@ -158,6 +167,74 @@ TEST_F(DeltaFilePropertiesTest, MalformedPropertiesAreRefused) {
   PutVarint32(&encoded, UINT32_MAX);
   encoded += std::string(100, '\0');
   ASSERT_TRUE(Decode(encoded).IsCorruption());
+}
+
+// A file has epochs, a global sequence number, or buckets.
+TEST_F(DeltaFilePropertiesTest, EpochsExcludeAGlobalSequenceNumber) {
+  for (const Kind kind : {Kind::kOperands, Kind::kAnchors}) {
+    for (const Tier tier : {Tier::kFlushed, Tier::kMerged, Tier::kSorted}) {
+      for (const bool has_epochs : {false, true}) {
+        if (has_epochs && tier == Tier::kSorted) {
+          continue;  // DecodeFrom() refuses it
+        }
+        DeltaFileProperties properties;
+        properties.kind = kind;
+        properties.tier = tier;
+        properties.first_epoch = properties.last_epoch = has_epochs ? 7 : 0;
+        TableProperties table;
+        UserCollectedProperties& all = table.user_collected_properties;
+        all[DeltaFileProperties::kPropertyName] = Encode(properties);
+        DeltaFileProperties decoded;
+        Status s = DeltaFileProperties::Read(table, &decoded);
+        ASSERT_FALSE(DeltaFileProperties::HasGlobalSeq(table));
+        ASSERT_EQ(has_epochs || tier == Tier::kSorted, s.ok()) << s.ToString();
+        ASSERT_TRUE(s.ok() || s.IsCorruption()) << s.ToString();
+
+        PutFixed32(&all[ExternalSstFilePropertyNames::kVersion], 2);
+        s = DeltaFileProperties::Read(table, &decoded);
+        ASSERT_TRUE(DeltaFileProperties::HasGlobalSeq(table));
+        ASSERT_EQ(
+            !has_epochs && kind == Kind::kAnchors && tier == Tier::kFlushed,
+            s.ok())
+            << s.ToString();
+        ASSERT_TRUE(s.ok() || s.IsCorruption()) << s.ToString();
+      }
+    }
+  }
+}
+
+TEST_F(DeltaFilePropertiesTest, BucketsFollowTheOrderOfTheComparator) {
+  const Comparator& forward = *BytewiseComparator();
+  const Comparator& backward = *ReverseBytewiseComparator();
+  const auto in_order = [](const Comparator& ucmp,
+                           const std::vector<std::string>& bounds,
+                           const std::optional<std::string>& end = {}) {
+    DeltaFileProperties properties;
+    for (const std::string& bound : bounds) {
+      properties.buckets.push_back({bound, 12});
+    }
+    properties.end = end;
+    return properties.BucketsAreInOrder(ucmp);
+  };
+  ASSERT_TRUE(in_order(forward, {}));
+  for (const Comparator* ucmp : {&forward, &backward}) {
+    const bool is_forward = ucmp == &forward;
+    ASSERT_TRUE(in_order(*ucmp, {""}));
+    ASSERT_TRUE(in_order(*ucmp, {"", "m"}));
+    ASSERT_TRUE(in_order(*ucmp, {""}, "m"));
+    ASSERT_EQ(is_forward, in_order(*ucmp, {"", "b", "d"}, "f"));
+    ASSERT_EQ(is_forward, in_order(*ucmp, {"b", "d"}));
+    ASSERT_EQ(is_forward, in_order(*ucmp, {"b"}, "d"));
+    ASSERT_EQ(!is_forward, in_order(*ucmp, {"", "d", "b"}));
+    ASSERT_FALSE(in_order(*ucmp, {"", "b", "d", "c"}));
+    ASSERT_FALSE(in_order(*ucmp, {"b", "d"}, "c"));
+    ASSERT_FALSE(in_order(*ucmp, {"b", "b"}));
+    ASSERT_FALSE(in_order(*ucmp, {"b"}, "b"));
+    // The empty key is the last one backward, but no bound.
+    ASSERT_FALSE(in_order(*ucmp, {"b", ""}));
+    ASSERT_FALSE(in_order(*ucmp, {"b"}, ""));
+    ASSERT_FALSE(in_order(*ucmp, {""}, ""));
+  }
 }
 
 // docs/formats.md has the same bytes.

@@ -20,7 +20,6 @@
 #include "monitoring/statistics_impl.h"
 #include "table/block_based/block_based_table_reader.h"
 #include "table/get_context.h"
-#include "table/sst_file_writer_collectors.h"
 #include "table/table_builder.h"
 #include "table/table_reader.h"
 #include "util/cast_util.h"
@@ -33,7 +32,6 @@ namespace ROCKSDB_NAMESPACE {
 namespace {
 
 using Kind = DeltaFileDescription::Kind;
-using Tier = DeltaFileDescription::Tier;
 
 // Returns how many bytes at the end of a file are read at once when it is
 // opened, if the filter is not unusually large: about the size of filter, index
@@ -167,16 +165,13 @@ Status DeltaFileReader::CheckProperties() const {
   if (properties.tier != description_.tier) {
     return Corrupt("another tier than the MANIFEST says");
   }
-  const UserCollectedProperties& user_properties =
-      table_properties->user_collected_properties;
+  if (!properties.BucketsAreInOrder(*settings_->ucmp())) {
+    return Corrupt("its buckets are out of order");
+  }
   const bool has_global_seq =
-      user_properties.count(ExternalSstFilePropertyNames::kVersion) != 0;
+      DeltaFileProperties::HasGlobalSeq(*table_properties);
   if (has_global_seq != description_.has_global_seq) {
     return Corrupt("a global sequence number that contradicts the MANIFEST");
-  }
-  if (has_global_seq && (properties.kind != Kind::kAnchors ||
-                         properties.tier != Tier::kFlushed)) {
-    return Corrupt("only flushed anchors have a global sequence number");
   }
   // With a global sequence number only the MANIFEST has the epochs.
   if (!has_global_seq && (properties.first_epoch != description_.first_epoch ||

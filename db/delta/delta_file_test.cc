@@ -5,12 +5,14 @@
 #include <cctype>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "db/delta/delta_file_builder.h"
+#include "db/delta/delta_file_probe.h"
 #include "db/delta/delta_file_properties.h"
 #include "db/delta/delta_file_reader.h"
 #include "db/delta/delta_file_test_util.h"
@@ -560,6 +562,8 @@ TEST_F(DeltaFileTest, InvalidCallsAndOptionsAreRefused) {
   ASSERT_TRUE(builder->SetBuckets({{"b", 7}, {"a", 7}}).IsCorruption());
   builder = NewBuilder(Kind::kOperands, Tier::kSorted);
   ASSERT_TRUE(builder->SetBuckets({{"b", 7}}, "b").IsCorruption());
+  builder = NewBuilder(Kind::kOperands, Tier::kSorted);
+  ASSERT_TRUE(builder->SetBuckets({{"", 7}}, "").IsCorruption());
   builder = NewBuilder(Kind::kOperands, Tier::kSorted);
   ASSERT_TRUE(builder->SetBuckets({}, "b").IsInvalidArgument());
 
@@ -1477,6 +1481,93 @@ TEST_F(DeltaFileTest, OtherFilesWithAGlobalSequenceNumberAreRefused) {
         IsNamedCorruption(s, file);
       }
     }
+  }
+}
+
+// Neither a reader nor a repair, which has no MANIFEST, takes a file without
+// epochs for one of a flush, or believes the epochs of a file that has a global
+// sequence number.
+TEST_F(DeltaFileTest, EpochsExcludeAGlobalSequenceNumber) {
+  for (const bool has_epochs : {false, true}) {
+    for (const bool has_global_seq : {false, true}) {
+      DeltaFileDescription file = WriteAnchors({{"a", 0}}, {});
+      DeltaFileProperties in_file;
+      in_file.kind = Kind::kAnchors;
+      in_file.first_epoch = in_file.last_epoch = has_epochs ? 7 : 0;
+      UserCollectedProperties properties;
+      in_file.EncodeTo(&properties[DeltaFileProperties::kPropertyName]);
+      if (has_global_seq) {
+        PutFixed32(&properties[ExternalSstFilePropertyNames::kVersion], 2);
+        PutFixed64(&properties[ExternalSstFilePropertyNames::kGlobalSeqno], 0);
+      }
+      ReplaceByTable(properties, {InternalKey("a", 0, kTypeDeletion)}, "",
+                     &file);
+      file.has_global_seq = has_global_seq;
+      file.first_epoch = file.last_epoch = in_file.first_epoch;
+      file.smallest_seq = file.largest_seq = has_global_seq ? 40 : 0;
+      std::unique_ptr<DeltaFileReader> reader;
+      const Status opened = Open(file, &reader);
+      DeltaFileProbe probe;
+      const Status probed = DeltaFileProbe::Read(
+          ImmutableOptions(options_), FileOptions(), dir_, file.number, &probe);
+      if (has_epochs != has_global_seq) {
+        ASSERT_OK(opened);
+        ASSERT_OK(probed);
+        ASSERT_EQ(has_global_seq, probe.description.has_global_seq);
+      } else {
+        IsNamedCorruption(opened, file);
+        IsNamedCorruption(probed, file);
+      }
+    }
+  }
+}
+
+// The order of buckets is that of the comparator, so a probe can check it only
+// when it reads the entries.
+TEST_F(DeltaFileTest, BucketsOutOfOrderAreRefused) {
+  const auto builder = NewBuilder(Kind::kOperands, Tier::kSorted);
+  ASSERT_OK(Add({"a", 5, "1"}, builder.get()));
+  ASSERT_OK(builder->SetBuckets({{"", 12}, {"m", 300}}));
+  DeltaFileDescription file;
+  ASSERT_OK(builder->Finish(&file));
+  const auto check = [&](const std::vector<std::string>& bounds, bool is_right,
+                         const std::optional<std::string>& end = {}) {
+    DeltaFileProperties in_file;
+    in_file.tier = Tier::kSorted;
+    for (const std::string& bound : bounds) {
+      in_file.buckets.push_back({bound, 12});
+    }
+    in_file.end = end;
+    UserCollectedProperties properties;
+    in_file.EncodeTo(&properties[DeltaFileProperties::kPropertyName]);
+    ResetTableOptions();
+    Reopen();
+    ReplaceByTable(properties, {InternalKey("a", 5, kTypeMerge)}, "1", &file);
+    std::unique_ptr<DeltaFileReader> reader;
+    const Status opened = Open(file, &reader);
+    DeltaFileProbe probe;
+    const ImmutableOptions ioptions(options_);
+    ASSERT_OK(DeltaFileProbe::Read(ioptions, FileOptions(), dir_, file.number,
+                                   &probe));
+    const Status scanned = probe.Scan(
+        *probe.NewTables(ioptions, MutableCFOptions(options_), FileOptions()));
+    if (is_right) {
+      ASSERT_OK(opened);
+      ASSERT_OK(scanned);
+    } else {
+      IsNamedCorruption(opened, file);
+      ASSERT_NE(std::string::npos, opened.ToString().find("out of order"));
+      IsNamedCorruption(scanned, file);
+    }
+  };
+  for (const bool is_reverse : {false, true}) {
+    options_.comparator =
+        is_reverse ? ReverseBytewiseComparator() : BytewiseComparator();
+    ASSERT_NO_FATAL_FAILURE(check({"", "m"}, true));
+    ASSERT_NO_FATAL_FAILURE(check({"", "b", "d"}, !is_reverse));
+    ASSERT_NO_FATAL_FAILURE(check({"", "b"}, !is_reverse, "d"));
+    ASSERT_NO_FATAL_FAILURE(check({"", "d", "b"}, is_reverse));
+    ASSERT_NO_FATAL_FAILURE(check({"", "d"}, is_reverse, "b"));
   }
 }
 

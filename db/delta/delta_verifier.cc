@@ -123,7 +123,6 @@ class Verifier {
         Error(file, s.ToString());
         return;
       }
-      CheckOrderOfBuckets(file, sorted.properties);
     }
     CheckEntries(file, *reader, sorted.properties);
     std::lock_guard<std::mutex> lock(mutex_);
@@ -164,20 +163,6 @@ class Verifier {
       Error(file, name + ": " + s.ToString());
     } else if (checksum != file.file_checksum) {
       Error(file, name + " does not have the checksum in the MANIFEST");
-    }
-  }
-
-  void CheckOrderOfBuckets(const DeltaFileDescription& file,
-                           const DeltaFileProperties& properties) {
-    const auto& buckets = properties.buckets;
-    for (size_t i = 1; i < buckets.size(); ++i) {
-      // The first bucket of a column family has no lower bound.
-      if ((i > 1 || !buckets[0].lower_bound.empty()) &&
-          ucmp()->Compare(buckets[i - 1].lower_bound, buckets[i].lower_bound) >=
-              0) {
-        Error(file, "its buckets are out of order");
-        return;
-      }
     }
   }
 

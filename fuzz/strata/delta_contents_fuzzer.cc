@@ -27,6 +27,8 @@
 #include "fuzz/strata/fuzz_input.h"
 #include "fuzz/strata/fuzz_target.h"
 #include "fuzz/strata/given_properties.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/table_properties.h"
 #include "table/sst_file_writer_collectors.h"
 #include "table/table_builder.h"
 #include "util/coding.h"
@@ -88,7 +90,8 @@ DeltaFileProperties MakeProperties(FuzzInput* input) {
   properties.kind = shape % 2 == 0 ? Kind::kOperands : Kind::kAnchors;
   properties.tier = static_cast<Tier>(shape / 2 % 3);
   if (properties.tier == Tier::kSorted) {
-    for (int n = input->Byte() % 4; n > 0; --n) {
+    const int num_buckets = input->Byte() % 4;
+    for (int n = 1; n <= num_buckets; ++n) {
       DeltaFileProperties::Bucket bucket;
       bucket.lower_bound = std::to_string(n) + input->Key();
       bucket.floor_epoch = input->Number();
@@ -227,17 +230,19 @@ DeltaFileDescription Describe(FuzzInput* input, const Table& table,
 // Checks that a file that was opened is the described one.
 void CheckDescribed(const Table& table,
                     const DeltaFileDescription& description) {
-  const auto encoded =
-      table.properties.find(DeltaFileProperties::kPropertyName);
-  Require(encoded != table.properties.end());
+  TableProperties table_properties;
+  table_properties.user_collected_properties = table.properties;
   DeltaFileProperties properties;
-  Require(properties.DecodeFrom(encoded->second).ok());
+  Require(DeltaFileProperties::Read(table_properties, &properties).ok());
   Require(properties.kind == description.kind);
   Require(properties.tier == description.tier);
   Require(description.has_global_seq ==
           (table.properties.count(ExternalSstFilePropertyNames::kVersion) > 0));
   Require(!description.has_global_seq || (properties.kind == Kind::kAnchors &&
                                           properties.tier == Tier::kFlushed));
+  Require((properties.first_epoch == 0) ==
+          (description.has_global_seq || properties.tier == Tier::kSorted));
+  Require(properties.BucketsAreInOrder(*BytewiseComparator()));
   Require(description.has_global_seq ||
           (properties.first_epoch == description.first_epoch &&
            properties.last_epoch == description.last_epoch));

@@ -17,6 +17,7 @@
 #include "fuzz/strata/fuzz_input.h"
 #include "fuzz/strata/fuzz_target.h"
 #include "rocksdb/table_properties.h"
+#include "table/sst_file_writer_collectors.h"
 #include "util/coding.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -62,6 +63,23 @@ DeltaFileProperties MakeDeltaProperties(FuzzInput* input) {
   return properties;
 }
 
+// Reads the property as that of a table without and with a global sequence
+// number.
+void CheckEpochs(const std::string& encoded,
+                 const DeltaFileProperties& properties) {
+  const bool has_epochs = properties.first_epoch > 0;
+  TableProperties table;
+  UserCollectedProperties& all = table.user_collected_properties;
+  all[DeltaFileProperties::kPropertyName] = encoded;
+  DeltaFileProperties read;
+  Require(DeltaFileProperties::Read(table, &read).ok() ==
+          (has_epochs || properties.tier == Tier::kSorted));
+  PutFixed32(&all[ExternalSstFilePropertyNames::kVersion], 2);
+  Require(DeltaFileProperties::Read(table, &read).ok() ==
+          (!has_epochs && properties.kind == Kind::kAnchors &&
+           properties.tier == Tier::kFlushed));
+}
+
 void DecodeDelta(const std::string& encoded) {
   DeltaFileProperties properties;
   const Status s = properties.DecodeFrom(encoded);
@@ -76,9 +94,14 @@ void DecodeDelta(const std::string& encoded) {
   Require(!properties.end.has_value() || !properties.buckets.empty());
   Require(properties.HasOperandsNumber() || properties.operands_number == 0);
   for (size_t i = 1; i < properties.buckets.size(); ++i) {
+    Require(!properties.buckets[i].lower_bound.empty());
     Require(properties.buckets[i].lower_bound !=
             properties.buckets[i - 1].lower_bound);
   }
+  Require(!properties.end.has_value() ||
+          (!properties.end->empty() &&
+           *properties.end != properties.buckets.back().lower_bound));
+  CheckEpochs(encoded, properties);
   DeltaFileProperties again;
   Require(again.DecodeFrom(Encode(properties)).ok());
   Require(again == properties);
