@@ -762,42 +762,19 @@ Status LoadSections(const Source& source, const std::vector<Section>& sections,
   return first_failure;
 }
 
-// Assigns slots to the files, or finds their slots if the table already has
-// files.
-Status AttachFiles(const Source& source, const std::vector<FileRecord>& files,
-                   BlobFileSlotTable* table, std::vector<uint32_t>* slots) {
-  const std::vector<BlobFileSlotTable::Info> attached = table->GetAll();
+// Adds the files to the table. slots: for each record, also the first one.
+Status AddFiles(const std::vector<FileRecord>& files, BlobFileSlotTable* table,
+                std::vector<uint32_t>* slots) {
   slots->assign(1, BlobFileSlotTable::kLostSlot);
-  if (attached.empty()) {
-    for (size_t i = 1; i < files.size(); ++i) {
-      const FileRecord& f = files[i];
-      const uint32_t slot = table->Add(
-          f.number, f.path_id, static_cast<CompressionType>(f.compression),
-          BlobFileSlotTable::State::kLive, f.size);
-      if (slot == BlobFileSlotTable::kLostSlot) {
-        return Status::Aborted("Address map checkpoint: too many blob files");
-      }
-      slots->push_back(slot);
-    }
-    return Status::OK();
-  }
-  const size_t num_live = static_cast<size_t>(std::count_if(
-      attached.begin(), attached.end(), [](const BlobFileSlotTable::Info& f) {
-        return f.state == BlobFileSlotTable::State::kLive;
-      }));
-  if (num_live != files.size() - 1) {
-    return source.Mismatch("has " + std::to_string(files.size() - 1) +
-                           " blob files, not " + std::to_string(num_live));
-  }
   for (size_t i = 1; i < files.size(); ++i) {
     const FileRecord& f = files[i];
-    BlobFileSlotTable::Info info;
-    if (!table->GetInfo(table->Find(f.number), &info) ||
-        info.state != BlobFileSlotTable::State::kLive || info.size != f.size ||
-        info.path_id != f.path_id) {
-      return source.Mismatch("blob file " + std::to_string(f.number));
+    const uint32_t slot = table->Add(
+        f.number, f.path_id, static_cast<CompressionType>(f.compression),
+        BlobFileSlotTable::State::kLive, f.size);
+    if (slot == BlobFileSlotTable::kLostSlot) {
+      return Status::Aborted("Address map checkpoint: too many blob files");
     }
-    slots->push_back(info.slot);
+    slots->push_back(slot);
   }
   return Status::OK();
 }
@@ -913,7 +890,7 @@ Status AddressMapCheckpoint::ReadHeader(const Io& io, const std::string& path,
 Status AddressMapCheckpoint::Load(const Io& io, const std::string& path,
                                   const Identity& expected, int num_threads,
                                   AddressMap* map) {
-  assert(map->NumEntries() == 0);
+  assert(map->NumEntries() == 0 && map->files()->GetAll().empty());
   Source source;
   Status s = source.Open(io, path);
   Header header;
@@ -939,7 +916,7 @@ Status AddressMapCheckpoint::Load(const Io& io, const std::string& path,
   }
   std::vector<uint32_t> slots;
   if (s.ok()) {
-    s = AttachFiles(source, files, map->files(), &slots);
+    s = AddFiles(files, map->files(), &slots);
   }
   if (!s.ok()) {
     return s;

@@ -107,16 +107,13 @@ class AddressMapCheckpoint {
   static Status ReadHeader(const Io& io, const std::string& path,
                            Header* header);
 
-  // Fills the map, and its table of files, from the image.
-  //
-  // If the table is empty, the files are added to it in state live. If it
-  // already has the live files that the MANIFEST names, the image must have the
-  // same files, with the same sizes and path ids.
+  // Fills the map, and its table of files, from the image. The files are added
+  // in state live. The caller compares them with those of the MANIFEST.
   //
   //   OK          The map and the live counts are as they were written.
-  //   Expired     The file is not an image, or the image has another identity,
-  //               another version of the format or other files. The message
-  //               says what differs. The map and the table are unchanged.
+  //   Expired     The file is not an image, or the image has another identity
+  //               or another version of the format. The message says what
+  //               differs. The map and the table are unchanged.
   //   Corruption  The image has this identity, but is damaged. The message
   //               names the file and the offset.
   //   others      Errors of the file system (IOError, also if there is no such
@@ -129,9 +126,9 @@ class AddressMapCheckpoint {
   // its counts to zero; the map is then as good as a new one.)
   // The file is only read.
   //
-  // REQUIRES: the map has no entries; it and the table are not shared with
-  // other threads yet; the table has no files that are building or pending;
-  // every edit of the MANIFEST was applied (not so in best-efforts recovery).
+  // REQUIRES: the map has no entries and its table no files; both are not
+  // shared with other threads yet; every edit of the MANIFEST was applied (not
+  // so in best-efforts recovery).
   static Status Load(const Io& io, const std::string& path,
                      const Identity& expected, int num_threads,
                      AddressMap* map);

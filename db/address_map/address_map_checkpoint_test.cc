@@ -558,57 +558,6 @@ TEST_F(AddressMapCheckpointTest, ManyThreadsLoadTheSameMap) {
   }
 }
 
-TEST_F(AddressMapCheckpointTest, ImageWithOtherBlobFilesIsExpired) {
-  Pair pair;
-  FillExample(&pair);
-  ASSERT_OK(Write(pair));
-
-  // The files have another order, and one file more has left the Version.
-  Pair same;
-  ASSERT_TRUE(same.files.Drop(same.AddFile(8)));
-  same.AddFile(300, 70000, 0, kNoCompression);
-  same.AddFile(7, 5000, 1, kLZ4Compression);
-  ASSERT_OK(Load(&same));
-  ASSERT_EQ(Dump(same), Dump(pair));
-
-  const auto check_differs = [&](const std::function<void(Pair*)>& fill) {
-    Pair other;
-    fill(&other);
-    const std::string before = Dump(other);
-    Status s = Load(&other);
-    ASSERT_TRUE(s.IsExpired()) << s.ToString();
-    ASSERT_EQ(Dump(other), before);
-  };
-  check_differs([](Pair* p) { p->AddFile(7, 5000, 1); });
-  // The MANIFEST names no file.
-  check_differs([](Pair* p) {
-    p->files.Drop(p->AddFile(7, 5000, 1));
-    p->files.Drop(p->AddFile(300, 70000));
-  });
-  check_differs([](Pair* p) {
-    p->AddFile(7, 5000, 1);
-    p->AddFile(301, 70000);
-  });
-  check_differs([](Pair* p) {
-    p->AddFile(7, 5000, 1);
-    p->AddFile(300, 70000);
-    p->AddFile(301, 70000);
-  });
-  check_differs([](Pair* p) {
-    p->AddFile(7, 5000, 1);
-    p->AddFile(300, 70001);
-  });
-  check_differs([](Pair* p) {
-    p->AddFile(7, 5000, 2);
-    p->AddFile(300, 70000);
-  });
-  check_differs([](Pair* p) {
-    p->AddFile(7, 5000, 1);
-    p->AddFile(301, 70000);
-    p->files.Drop(p->AddFile(300, 70000));
-  });
-}
-
 TEST_F(AddressMapCheckpointTest, RefusesToWriteUncommittedEntries) {
   Pair old;
   FillExample(&old);

@@ -492,7 +492,8 @@ TEST_F(DBAddressMapFileTest, DamagedHeaderOfAnImageIsLogged) {
 // used. Only an error of the program that wrote it can make one.
 TEST_F(DBAddressMapFileTest, ImageWithOtherBlobFilesThanTheManifestIsNotUsed) {
   Options options = MapOptions();
-  for (const char* difference : {"none", "one more", "one less", "size"}) {
+  for (const char* difference :
+       {"none", "one more", "one less", "another", "size", "path"}) {
     SCOPED_TRACE(difference);
     const std::string what = difference;
     const auto logger = std::make_shared<LineLogger>();
@@ -519,13 +520,15 @@ TEST_F(DBAddressMapFileTest, ImageWithOtherBlobFilesThanTheManifestIsNotUsed) {
     const std::vector<BlobFileSlotTable::Info> all = files.GetAll();
     ASSERT_EQ(all.size(), 2);
     for (const BlobFileSlotTable::Info& file : all) {
-      if (what == "one less" && file.number == all[0].number) {
+      if ((what == "one less" || what == "another") &&
+          file.number == all[0].number) {
         continue;
       }
-      other_files.Add(file.number, file.path_id, file.compression, file.state,
+      other_files.Add(file.number, file.path_id + (what == "path" ? 1 : 0),
+                      file.compression, file.state,
                       file.size + (what == "size" ? 1 : 0));
     }
-    if (what == "one more") {
+    if (what == "one more" || what == "another") {
       other_files.Add(1000, /*path_id=*/0, kNoCompression,
                       BlobFileSlotTable::State::kLive, /*size=*/5000);
     }
