@@ -77,6 +77,7 @@ help:
 	@echo '  dist            the source tarballs in build/dist, complete and as a recipe, from a tree without'
 	@echo '                  changes that are not committed (DIRTY=1 takes them; docs/packaging.md)'
 	@echo
+	@echo '  pristine        unpatched upstream in build/pristine, without a build'
 	@echo '  source          make or refresh build/src: upstream, patches/ and our own files'
 	@echo '  patches         write the edits made in build/src back to patches/'
 	@echo '  format          clang-format our own C++ files that changed (ALL=1: all of them)'
