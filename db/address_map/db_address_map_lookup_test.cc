@@ -498,6 +498,44 @@ TEST_F(DBAddressMapLookupTest, RowCacheDoesNotServeValuesOfAnotherMap) {
   CheckMap(1);
 }
 
+// MultiGet() ends a batch with the value that exceeds value_size_soft_limit,
+// also if the row cache has all values, so that no file is searched.
+TEST_F(DBAddressMapLookupTest, RowCacheObeysTheSoftLimit) {
+  Options options = MapOptions();
+  options.row_cache = NewLRUCache(1 << 20);
+  DestroyAndReopen(options);
+  const std::vector<Slice> keys = {"a", "b", "c", "d", "e", "f"};
+  for (const Slice& key : keys) {
+    ASSERT_OK(Put(key.ToString(), Value(1)));
+  }
+  ASSERT_OK(Flush());
+  for (const Slice& key : keys) {
+    ASSERT_TRUE(IsDirect(key.ToString()));
+    EXPECT_EQ(Get(key.ToString()), Value(1));
+  }
+  ReadOptions read_options;
+  read_options.value_size_soft_limit = 2 * Value(1).size();
+  std::vector<PinnableSlice> values(keys.size());
+  std::vector<Status> statuses(keys.size());
+  db_->MultiGet(read_options, Handle(), keys.size(), keys.data(), values.data(),
+                statuses.data());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (i < 3) {
+      ASSERT_OK(statuses[i]);
+      EXPECT_EQ(values[i], Value(1));
+    } else {
+      EXPECT_TRUE(statuses[i].IsAborted()) << statuses[i].ToString();
+    }
+  }
+  EXPECT_EQ(Ticker(ROW_CACHE_HIT), 3);
+  // Without a limit all of them come from the cache.
+  for (const Slice& key : keys) {
+    EXPECT_EQ(Get(key.ToString()), Value(1));
+  }
+  EXPECT_EQ(Ticker(ROW_CACHE_HIT), 9);
+  CheckMap(6);
+}
+
 TEST_F(DBAddressMapLookupTest, RowCacheRespectsFillCacheAndPins) {
   Options options = MapOptions();
   options.row_cache = NewLRUCache(1 << 20);

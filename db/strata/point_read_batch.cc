@@ -112,7 +112,8 @@ bool PointReadBatch::Again(const Status& status) {
   return true;
 }
 
-void PointReadBatch::AfterMemTables(MultiGetContext::Range* range) {
+void PointReadBatch::AfterMemTables(const ReadOptions& read_options,
+                                    MultiGetContext::Range* range) {
   for (auto iter = range->begin(); iter != range->end(); ++iter) {
     PointRead* const read = iter->merge_context.point_read;
     if (read == nullptr || (!iter->s->ok() && !iter->s->IsMergeInProgress()) ||
@@ -125,6 +126,17 @@ void PointReadBatch::AfterMemTables(MultiGetContext::Range* range) {
     } else if (iter->columns != nullptr) {
       range->AddValueSize(iter->columns->payload_size());
     }
+    range->MarkKeyDone(iter);
+    if (range->GetValueSize() > read_options.value_size_soft_limit) {
+      Abort(range);
+      return;
+    }
+  }
+}
+
+void PointReadBatch::Abort(MultiGetContext::Range* range) {
+  for (auto iter = range->begin(); iter != range->end(); ++iter) {
+    *iter->s = Status::Aborted();
     range->MarkKeyDone(iter);
   }
 }

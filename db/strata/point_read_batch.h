@@ -84,8 +84,13 @@ class PointReadBatch {
   bool Again(const Status& status);
 
   // Calls PointRead::AfterMemTables() for each key that is left in the range,
-  // and marks the keys that have their result as done.
-  static void AfterMemTables(MultiGetContext::Range* range);
+  // and marks the keys that have their result as done. If their sizes exceed
+  // read_options.value_size_soft_limit, calls Abort() for the others.
+  static void AfterMemTables(const ReadOptions& read_options,
+                             MultiGetContext::Range* range);
+  // Marks all keys that are left in the range as done, with Status::Aborted():
+  // the values that were found exceed ReadOptions::value_size_soft_limit.
+  static void Abort(MultiGetContext::Range* range);
 
   // The search in the files of a Version, see PointRead::FileSearch. The delta
   // files of all keys are begun to be read before the first value is looked

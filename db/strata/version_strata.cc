@@ -17,6 +17,7 @@
 #include "db/delta/delta_store_iterator.h"
 #include "db/delta/delta_version.h"
 #include "db/strata/point_read.h"
+#include "db/strata/point_read_batch.h"
 #include "db/version_set.h"
 #include "memory/arena.h"
 #include "rocksdb/wide_columns.h"
@@ -104,11 +105,14 @@ Status VersionStrata::FinishMapReads(const ReadOptions& read_options,
     }
     range->AddValueSize(iter->value != nullptr ? iter->value->size()
                                                : iter->columns->payload_size());
-    // Values found before the files are searched count, but do not end the
-    // batch.
-    if (!before_files &&
-        range->GetValueSize() > read_options.value_size_soft_limit) {
-      return Status::Aborted();
+    if (range->GetValueSize() > read_options.value_size_soft_limit) {
+      if (!before_files) {
+        return Status::Aborted();
+      }
+      // MultiGet() forgets this status when it searches the files. Without keys
+      // it searches none.
+      PointReadBatch::Abort(range);
+      break;
     }
   }
   return Status::OK();
