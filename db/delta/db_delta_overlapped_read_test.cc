@@ -86,6 +86,28 @@ TEST_F(DBDeltaOverlappedReadTest, DeltaFilesAreReadBesideTheValue) {
       }));
 }
 
+// The file system is told the caller's id of a request also with the reads that
+// begin before the table reader asks for their blocks.
+TEST_F(DBDeltaOverlappedReadTest, RequestIdsReachTheFileSystem) {
+  DestroyAndReopen(DeltaOptions());
+  Load(1);
+  const std::string request_id = "request 1";
+  ReadOptions read_options;
+  read_options.request_id = &request_id;
+  const auto get = [&] {
+    std::string value;
+    ASSERT_OK(db_->Get(read_options, KeyOf(0), &value));
+    ASSERT_EQ(ValueOf(0), value);
+  };
+  ASSERT_EQ("begin.delta begin.delta end.delta end.delta",
+            EventsOf({".delta"}, get));
+  ASSERT_EQ(std::vector<std::string>(2, request_id), fs_->request_ids);
+  read_options.request_id = nullptr;
+  ASSERT_EQ("begin.delta begin.delta end.delta end.delta",
+            EventsOf({".delta"}, get));
+  ASSERT_EQ(2u, fs_->request_ids.size());
+}
+
 TEST_F(DBDeltaOverlappedReadTest, DeltaFilesAreReadBesideBlobs) {
   for (const bool has_map : {false, true}) {
     SCOPED_TRACE(has_map);

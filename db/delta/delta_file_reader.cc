@@ -305,7 +305,8 @@ bool DeltaFileReader::BeginRead(const ReadOptions& read_options,
          PrepareIOFromReadOptions(read_options, settings_->ioptions().clock,
                                   io_options)
              .ok() &&
-         reads->Begin(*file_, offset, size, io_options);
+         reads->Begin(*file_, offset, size, io_options,
+                      read_options.request_id);
 }
 
 InternalIterator* DeltaFileReader::NewIterator(

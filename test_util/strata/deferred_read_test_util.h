@@ -103,6 +103,8 @@ class DeferredReadFileSystem final : public FileSystemWrapper {
 
   Trouble trouble = Trouble::kNone;
   std::vector<std::string> events;
+  // The ids of requests for which reads were begun, once for each read.
+  std::vector<std::string> request_ids;
   // Number of synchronous reads of delta files that fail next.
   std::atomic<int> delta_reads_to_fail{0};
   // Number of reads that were begun, and neither ended nor aborted.
@@ -113,7 +115,7 @@ class DeferredReadFileSystem final : public FileSystemWrapper {
  private:
   class File;
 
-  std::mutex mutex_;  // guards `events`
+  std::mutex mutex_;  // guards `events` and `request_ids`
 
   struct Handle {
     const File* file = nullptr;
@@ -159,12 +161,15 @@ class DeferredReadFileSystem final : public FileSystemWrapper {
     IOStatus ReadAsync(FSReadRequest& request, const IOOptions& /*options*/,
                        std::function<void(FSReadRequest&, void*)> callback,
                        void* argument, void** io_handle,
-                       IOHandleDeleter* deleter,
-                       IODebugContext* /*dbg*/) override {
+                       IOHandleDeleter* deleter, IODebugContext* dbg) override {
       if (fs->trouble == Trouble::kRefused) {
         return IOStatus::Busy("injected");
       }
       Note("begin");
+      if (dbg != nullptr && dbg->request_id != nullptr) {
+        const std::lock_guard<std::mutex> lock(fs->mutex_);
+        fs->request_ids.push_back(*dbg->request_id);
+      }
       ++fs->under_way;
       ++fs->handles;
       auto handle = std::make_unique<Handle>();

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "test_util/sync_point.h"
@@ -18,6 +19,9 @@ namespace ROCKSDB_NAMESPACE {
 struct OverlappedReads::Read {
   const OverlappedReadFile* file = nullptr;
   FSReadRequest request;
+  // Not a local variable of Begin(), because a file system may use it until the
+  // read has ended.
+  IODebugContext debug_context;
   std::unique_ptr<char[]> buffer;
   bool has_ended = false;
   // Empty if the read failed.
@@ -87,7 +91,8 @@ OverlappedReads::~OverlappedReads() {
 }
 
 bool OverlappedReads::Begin(const OverlappedReadFile& file, uint64_t offset,
-                            size_t size, const IOOptions& options) {
+                            size_t size, const IOOptions& options,
+                            const std::string* request_id) {
   if (size > kMaxReadSize) {
     return false;
   }
@@ -101,12 +106,16 @@ bool OverlappedReads::Begin(const OverlappedReadFile& file, uint64_t offset,
   read->request.len =
       Roundup(static_cast<size_t>(offset - begin) + size, alignment);
   read->MakeBuffer(alignment);
+  if (request_id != nullptr) {
+    read->debug_context.SetRequestId(request_id);
+  }
   const IOStatus s = file.target()->ReadAsync(
       read->request, options,
       [](FSReadRequest& done, void* arg) {
         static_cast<Read*>(arg)->OnEnd(done);
       },
-      read.get(), &read->io_handle, &read->delete_io_handle, /*dbg=*/nullptr);
+      read.get(), &read->io_handle, &read->delete_io_handle,
+      &read->debug_context);
   if (!s.ok()) {
     IGNORE_STATUS_IF_ERROR(s);
     s.PermitUncheckedError();

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "rocksdb/file_system.h"
@@ -58,9 +59,10 @@ class OverlappedReads {
 
   // Begins to read `size` bytes of the file. Returns false if the file system
   // refuses, or if size exceeds kMaxReadSize, which bounds the memory.
-  // REQUIRES: size > 0
+  // request_id: ReadOptions::request_id, for the file system.
+  // REQUIRES: size > 0; *request_id, if there is one, outlives this.
   bool Begin(const OverlappedReadFile& file, uint64_t offset, size_t size,
-             const IOOptions& options);
+             const IOOptions& options, const std::string* request_id = nullptr);
 
   // Returns false if a read was completed by Begin() itself, or was refused:
   // the file system cannot read asynchronously, at least not at the moment (see
