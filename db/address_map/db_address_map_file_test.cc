@@ -4,9 +4,12 @@
 // Files of databases with enable_blob_address_map: copies, images of the map,
 // paths, and files that are lost or damaged.
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -26,6 +29,8 @@
 #include "file/file_util.h"
 #include "file/filename.h"
 #include "port/stack_trace.h"
+#include "rocksdb/file_system.h"
+#include "rocksdb/system_clock.h"
 #include "rocksdb/utilities/backup_engine.h"
 #include "rocksdb/utilities/checkpoint.h"
 #include "test_util/strata/address_map_db_test_util.h"
@@ -33,6 +38,7 @@
 #include "test_util/strata/line_logger_test_util.h"
 #include "test_util/strata/sync_point_test_util.h"
 #include "test_util/sync_point.h"
+#include "util/defer.h"
 
 namespace ROCKSDB_NAMESPACE {
 
@@ -91,6 +97,70 @@ class FewBlobFilesFS : public FileSystemWrapper {
   const int limit_;
   std::atomic<int> open_{0};
   std::atomic<int> refused_{0};
+};
+
+// Records the reads of blob files that VerifyChecksum() makes, and lets time
+// pass.
+class VerifyReadsFS : public FileSystemWrapper {
+ public:
+  explicit VerifyReadsFS(const std::shared_ptr<FileSystem>& base)
+      : FileSystemWrapper(base) {}
+
+  const char* Name() const override { return "VerifyReadsFS"; }
+  IOStatus NewRandomAccessFile(const std::string& fname,
+                               const FileOptions& options,
+                               std::unique_ptr<FSRandomAccessFile>* result,
+                               IODebugContext* dbg) override {
+    IOStatus s =
+        FileSystemWrapper::NewRandomAccessFile(fname, options, result, dbg);
+    if (s.ok() && Slice(fname).ends_with(".blob")) {
+      *result = std::make_unique<File>(std::move(*result), this);
+    }
+    return s;
+  }
+
+  // The timeouts of the reads.
+  std::vector<std::chrono::microseconds> timeouts;
+  // Number of reads with the id of a request.
+  size_t num_ids = 0;
+  // Called at the end of each read.
+  std::function<void()> on_read = [] {};
+
+ private:
+  class File : public FSRandomAccessFileOwnerWrapper {
+   public:
+    File(std::unique_ptr<FSRandomAccessFile>&& file, VerifyReadsFS* fs)
+        : FSRandomAccessFileOwnerWrapper(std::move(file)), fs_(fs) {}
+
+    IOStatus Read(uint64_t offset, size_t n, const IOOptions& options,
+                  Slice* result, char* scratch,
+                  IODebugContext* dbg) const override {
+      const IOStatus s =
+          target()->Read(offset, n, options, result, scratch, dbg);
+      if (options.io_activity == Env::IOActivity::kVerifyDBChecksum) {
+        fs_->timeouts.push_back(options.timeout);
+        fs_->num_ids += dbg != nullptr && dbg->request_id != nullptr ? 1 : 0;
+        fs_->on_read();
+      }
+      return s;
+    }
+
+   private:
+    VerifyReadsFS* const fs_;
+  };
+};
+
+// A clock that can be put forward.
+class ForwardClock : public SystemClockWrapper {
+ public:
+  using SystemClockWrapper::SystemClockWrapper;
+
+  const char* Name() const override { return "ForwardClock"; }
+  uint64_t NowMicros() override {
+    return SystemClockWrapper::NowMicros() + forward;
+  }
+
+  std::atomic<uint64_t> forward{0};
 };
 
 }  // namespace
@@ -882,6 +952,63 @@ TEST_F(DBAddressMapFileTest, VerifierNamesTheSlotOfADamagedIndex) {
   EXPECT_NE(lines[0].find(SlotText(files[0].blob_file_number)),
             std::string::npos)
       << lines[0];
+}
+
+// VerifyChecksum() reads blob files with the time that is left, and ends when
+// the deadline has passed, behind whichever read that is.
+TEST_F(DBAddressMapFileTest, VerifyChecksumObeysTimeouts) {
+  const auto fs = std::make_shared<VerifyReadsFS>(env_->GetFileSystem());
+  const auto clock = std::make_shared<ForwardClock>(env_->GetSystemClock());
+  CompositeEnvWrapper env(env_, fs, clock);
+  const Defer close([&] {
+    Close();
+    last_options_.env = env_;
+  });
+  Options options = MapOptions();
+  options.env = &env;
+  DestroyAndReopen(options);
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_OK(Put(Key(i), std::string(200 << 10, 'v')));
+  }
+  ASSERT_OK(Flush());
+
+  using std::chrono::microseconds;
+  const std::string request_id = "request 1";
+  ReadOptions read_options;
+  read_options.request_id = &request_id;
+  read_options.io_timeout = std::chrono::seconds(5);
+  ASSERT_OK(db_->VerifyChecksum(read_options));
+  const size_t num_reads = fs->timeouts.size();
+  // They read the header, the footer, the index (twice) and the values.
+  ASSERT_EQ(num_reads, 8u);
+  EXPECT_EQ(std::count(fs->timeouts.begin(), fs->timeouts.end(),
+                       microseconds(read_options.io_timeout)),
+            8);
+  EXPECT_EQ(fs->num_ids, 6u);
+
+  read_options.io_timeout = microseconds(0);
+  for (size_t last = 1; last < num_reads; ++last) {
+    SCOPED_TRACE(last);
+    constexpr std::chrono::minutes kTimeLeft(30);
+    read_options.deadline = microseconds(clock->NowMicros()) + kTimeLeft;
+    fs->timeouts.clear();
+    fs->on_read = [&] {
+      if (fs->timeouts.size() == last) {
+        clock->forward += microseconds(2 * kTimeLeft).count();
+      }
+    };
+    const Status s = db_->VerifyChecksum(read_options);
+    EXPECT_TRUE(s.IsTimedOut()) << s.ToString();
+    // The header and the footer have one deadline.
+    EXPECT_EQ(fs->timeouts.size(), std::max<size_t>(last, 2));
+    for (const microseconds timeout : fs->timeouts) {
+      EXPECT_GT(timeout.count(), 0);
+      EXPECT_LE(timeout, kTimeLeft);
+    }
+  }
+  fs->on_read = [] {};
+  read_options.deadline = microseconds(0);
+  EXPECT_OK(db_->VerifyChecksum(read_options));
 }
 
 }  // namespace ROCKSDB_NAMESPACE

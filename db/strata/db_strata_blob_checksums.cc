@@ -13,17 +13,52 @@
 #include "db/column_family.h"
 #include "db/strata/db_strata.h"
 #include "db/version_set.h"
+#include "file/file_util.h"
 #include "file/random_access_file_reader.h"
+#include "rocksdb/file_system.h"
 
 namespace ROCKSDB_NAMESPACE {
+
+namespace {
+
+// A file whose reads obey the deadline and the io_timeout of ReadOptions. The
+// readers of a blob file keep one IOOptions for all of their reads, but the
+// time that is left differs from read to read.
+class LimitedReadFile final : public FSRandomAccessFileWrapper {
+ public:
+  // REQUIRES: the arguments outlive this object.
+  LimitedReadFile(FSRandomAccessFile* file, const ReadOptions& read_options,
+                  SystemClock* clock)
+      : FSRandomAccessFileWrapper(file),
+        read_options_(read_options),
+        clock_(clock) {}
+
+  IOStatus Read(uint64_t offset, size_t n, const IOOptions& options,
+                Slice* result, char* scratch,
+                IODebugContext* dbg) const override {
+    IODebugContext own;
+    if (dbg == nullptr) {
+      dbg = &own;
+    }
+    IOOptions limited = options;
+    const IOStatus s =
+        PrepareIOFromReadOptions(read_options_, clock_, limited, dbg);
+    return s.ok() ? target()->Read(offset, n, limited, result, scratch, dbg)
+                  : s;
+  }
+
+ private:
+  const ReadOptions& read_options_;
+  SystemClock* const clock_;
+};
+
+}  // namespace
 
 Status DBStrata::VerifyAddressMapBlobs(const ReadOptions& read_options,
                                        const SuperVersion& sv) {
   ColumnFamilyData* const cfd = sv.cfd;
   AddressMapStore* const blobs = cfd->address_map_store();
-  IOOptions io_options;
-  io_options.rate_limiter_priority = read_options.rate_limiter_priority;
-  io_options.io_activity = read_options.io_activity;
+  const ImmutableOptions& ioptions = cfd->ioptions();
   Status s;
   for (const auto& meta : sv.current->storage_info()->GetBlobFiles()) {
     const uint64_t number = meta->GetBlobFileNumber();
@@ -31,20 +66,31 @@ Status DBStrata::VerifyAddressMapBlobs(const ReadOptions& read_options,
     if (!meta->IsMapped() || !pin.pinned()) {
       continue;  // not of the map, or dropped meanwhile
     }
-    std::unique_ptr<RandomAccessFileReader> reader;
+    BlobLiveRecords::Options options;
+    s = PrepareIOFromReadOptions(read_options, ioptions.clock,
+                                 options.io_options);
+    std::unique_ptr<RandomAccessFileReader> opened;
     BlobFileLayoutV2 layout;
-    s = BlobGcJob::OpenFile(cfd->ioptions(), db_->file_options_, io_options,
-                            db_->io_tracer_, number, meta->GetPathId(), &reader,
-                            &layout);
     if (s.ok()) {
-      s = RecordIndexReader::Verify(reader.get(), io_options, layout);
+      s = BlobGcJob::OpenFile(ioptions, db_->file_options_, options.io_options,
+                              db_->io_tracer_, number, meta->GetPathId(),
+                              &opened, &layout);
     }
+    if (!s.ok()) {
+      return s;
+    }
+    const RandomAccessFileReader reader(
+        std::make_unique<LimitedReadFile>(opened->file(), read_options,
+                                          ioptions.clock),
+        opened->file_name(), ioptions.clock, /*io_tracer=*/nullptr,
+        ioptions.stats, Histograms::BLOB_DB_BLOB_FILE_READ_MICROS,
+        /*file_read_hist=*/nullptr, ioptions.rate_limiter.get(),
+        ioptions.listeners);
+    s = RecordIndexReader::Verify(&reader, options.io_options, layout);
     if (s.ok()) {
-      BlobLiveRecords::Options options;
-      options.io_options = io_options;
       BlobLiveRecords records(blobs->map(), blobs->hash_seed(),
-                              blobs->files()->Find(number), reader.get(),
-                              layout, options);
+                              blobs->files()->Find(number), &reader, layout,
+                              options);
       do {
         s = records.Next();
       } while (s.ok() && records.Valid());
