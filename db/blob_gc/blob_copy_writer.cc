@@ -83,14 +83,21 @@ BlobCopyWriter::BlobCopyWriter(const BlobCopyContext& context, uint32_t path_id,
       context_.versions, ioptions.fs.get(), &ioptions, &cf_options_,
       &context_.write_file_options, &write_options_, context_.db_id,
       context_.db_session_id, context_.job_id, context_.cfd->GetID(),
-      context_.cfd->GetName(), Env::WriteLifeTimeHint::WLTH_LONG,
-      context_.io_tracer, context_.blob_callback,
-      BlobFileCreationReason::kGarbageCollection, &paths_, &additions_,
-      path_id);
+      context_.cfd->GetName(), WriteHint(), context_.io_tracer,
+      context_.blob_callback, BlobFileCreationReason::kGarbageCollection,
+      &paths_, &additions_, path_id);
   builder_->SetMappedSink(sink_.get());
 }
 
 BlobCopyWriter::~BlobCopyWriter() = default;
+
+Env::WriteLifeTimeHint BlobCopyWriter::WriteHint() const {
+  // Values that have outlived a collection are likely to live long.
+  return context_.db_options->calculate_sst_write_lifetime_hint_set.Contains(
+             context_.cfd->ioptions().compaction_style)
+             ? Env::WLTH_LONG
+             : Env::WLTH_NOT_SET;
+}
 
 std::shared_ptr<Decompressor> BlobCopyWriter::DecompressorFor(
     CompressionType compression) const {

@@ -132,6 +132,7 @@ class BlobCopyWriter {
  private:
   class Sink;
 
+  Env::WriteLifeTimeHint WriteHint() const;
   // Returns the largest size in bytes that a value may have in the file.
   // size: bytes of the value in the form that is passed to the builder.
   uint64_t MaxStoredSize(const Value& value, uint64_t size) const;

@@ -5,6 +5,7 @@
 // databases.
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <functional>
 #include <map>
@@ -24,10 +25,13 @@
 #include "db/strata/db_strata.h"
 #include "db/version_set.h"
 #include "file/filename.h"
+#include "monitoring/thread_status_util.h"
 #include "port/stack_trace.h"
 #include "rocksdb/compaction_filter.h"
+#include "rocksdb/rate_limiter.h"
 #include "rocksdb/utilities/stackable_db.h"
 #include "test_util/strata/address_map_db_test_util.h"
+#include "test_util/strata/created_files_fs_test_util.h"
 #include "test_util/strata/drop_before_edit_test_util.h"
 #include "test_util/strata/job_pressure_test_util.h"
 #include "test_util/strata/listed_files_test_util.h"
@@ -1417,6 +1421,120 @@ TEST_F(DBBlobGcTest, ListenersSeeEachJob) {
   EXPECT_GT(listener->begun_, 0);
   EXPECT_EQ(listener->begun_, listener->completed_);
   EXPECT_EQ(listener->files_, listener->outputs_);
+}
+
+// GetThreadList() shows jobs of the background with enable_thread_tracking
+// only, whichever DB has used their thread before.
+TEST_F(DBBlobGcTest, JobsAreTrackedAsTheOptionSays) {
+  class Listener : public EventListener {
+   public:
+    void OnBlobGarbageCollectionBegin(
+        DB* db, const BlobGarbageCollectionInfo& /*info*/) override {
+      std::vector<ThreadStatus> threads;
+      EXPECT_OK(db->GetEnv()->GetThreadList(&threads));
+      ++begun_;
+      tracked_ += std::any_of(
+          threads.begin(), threads.end(), [](const ThreadStatus& thread) {
+            return thread.operation_type == ThreadStatus::OP_BLOB_GC;
+          });
+    }
+    int begun_ = 0;
+    int tracked_ = 0;
+  };
+  for (const bool tracks : {true, false}) {
+    Options options = GcOptions(1.1);
+    options.max_background_jobs = 1;  // one job after the other
+    options.enable_thread_tracking = tracks;
+    const auto listener = std::make_shared<Listener>();
+    options.listeners.push_back(listener);
+    DestroyAndReopen(options);
+    model_.clear();
+    Load();
+    MakeGarbage();
+    Wait();
+    EXPECT_GT(listener->begun_, 0);
+    EXPECT_EQ(listener->tracked_, tracks ? listener->begun_ : 0);
+  }
+}
+
+// A collection asks the rate limiter with the priority that compactions have
+// while writes are slowed down or stopped.
+TEST_F(DBBlobGcTest, CollectionHasPriorityWhileWritesAreSlowedDown) {
+  // Grants everything, and notes who asks.
+  class Limiter : public RateLimiter {
+   public:
+    using RateLimiter::Request;
+
+    void SetBytesPerSecond(int64_t /*bytes_per_second*/) override {}
+    void Request(const int64_t /*bytes*/, const Env::IOPriority priority,
+                 Statistics* /*stats*/, OpType /*op_type*/) override {
+      ++requests_[priority];
+    }
+    int64_t GetSingleBurstBytes() const override { return 1 << 20; }
+    int64_t GetTotalBytesThrough(const Env::IOPriority) const override {
+      return 0;
+    }
+    int64_t GetTotalRequests(const Env::IOPriority) const override { return 0; }
+    int64_t GetBytesPerSecond() const override { return 1 << 20; }
+    bool IsRateLimited(OpType /*op_type*/) override { return true; }
+
+    std::array<std::atomic<int>, Env::IO_TOTAL> requests_{};
+  };
+  enum class Writes { kNormal, kSlow, kStopped };
+  for (const Writes writes :
+       {Writes::kNormal, Writes::kSlow, Writes::kStopped}) {
+    Options options = GcOptions(0);
+    const auto limiter = std::make_shared<Limiter>();
+    options.rate_limiter = limiter;
+    DestroyAndReopen(options);
+    model_.clear();
+    Load();
+    MakeGarbage();
+    Wait();
+    std::unique_ptr<WriteControllerToken> token;
+    if (writes == Writes::kSlow) {
+      token = dbfull()->TEST_write_controler().GetDelayToken(1 << 20);
+    } else if (writes == Writes::kStopped) {
+      token = dbfull()->TEST_write_controler().GetStopToken();
+    }
+    for (auto& requests : limiter->requests_) {
+      requests = 0;
+    }
+    ASSERT_OK(Collect());
+    const int user = limiter->requests_[Env::IO_USER];
+    const int low = limiter->requests_[Env::IO_LOW];
+    EXPECT_GT(writes == Writes::kNormal ? low : user, 0);
+    EXPECT_EQ(writes == Writes::kNormal ? user : low, 0);
+    EXPECT_EQ(limiter->requests_[Env::IO_MID], 0);
+  }
+}
+
+// The hint that a copied value lives long is given for the compaction styles of
+// calculate_sst_write_lifetime_hint_set only.
+TEST_F(DBBlobGcTest, LifetimeHintIsAnOption) {
+  const auto fs =
+      std::make_shared<CreatedFilesFS>(env_->GetFileSystem(), ".blob");
+  const std::unique_ptr<Env> env = NewCompositeEnv(fs);
+  for (const bool is_on : {true, false}) {
+    Options options = GcOptions(0);
+    options.env = env.get();
+    if (!is_on) {
+      options.calculate_sst_write_lifetime_hint_set = {};
+    }
+    DestroyAndReopen(options);
+    model_.clear();
+    Load();
+    MakeGarbage();
+    Wait();
+    fs->TakeCreated();
+    ASSERT_OK(Collect());
+    const std::vector<FileOptions> created = fs->TakeCreated();
+    EXPECT_FALSE(created.empty());
+    for (const FileOptions& file : created) {
+      EXPECT_EQ(file.write_hint, is_on ? Env::WLTH_LONG : Env::WLTH_NOT_SET);
+    }
+    Close();
+  }
 }
 
 // The DB can be closed while jobs wait for a thread and while one runs.

@@ -217,6 +217,19 @@ Status DBStrata::BackgroundBlobGc::Run(JobContext* job_context) {
   return s;
 }
 
+Env::IOPriority DBStrata::BackgroundBlobGc::IoPriority() const {
+  db_->mutex_.AssertHeld();
+  const bool collects =
+      !plan_.is_scan_sort && plan_.heat == BlobHeatPicker::Kind::kNone;
+  if (collects && (db_->write_controller_.NeedsDelay() ||
+                   db_->write_controller_.IsStopped())) {
+    // Compactions have this priority then, and would leave nothing of the rate
+    // to the job that may have to end the slowdown.
+    return Env::IO_USER;
+  }
+  return plan_.is_urgent ? Env::IO_MID : Env::IO_LOW;
+}
+
 void DBStrata::BackgroundBlobGc::FillContext(int job_id,
                                              BlobCopyContext* context) {
   context->cfd = cfd();
@@ -233,7 +246,7 @@ void DBStrata::BackgroundBlobGc::FillContext(int job_id,
   context->event_logger = &db_->event_logger_;
   context->io_tracer = db_->io_tracer_;
   context->blob_callback = &db_->blob_callback_;
-  context->io_priority = plan_.is_urgent ? Env::IO_MID : Env::IO_LOW;
+  context->io_priority = IoPriority();
   context->check = [this] { return strata_->scheduler_.CheckToStop(*this); };
 }
 

@@ -123,6 +123,9 @@ class DBStrata::BackgroundBlobGc : public BackgroundJob {
 
  private:
   void FillContext(int job_id, BlobCopyContext* context);
+  // Returns the priority of the job's reads and writes at the rate limiter.
+  // REQUIRES: DB mutex held.
+  Env::IOPriority IoPriority() const;
   // Creates the job. Returns false if there is nothing to do.
   // REQUIRES: DB mutex held; it is released meanwhile.
   bool MakeJob(int job_id);

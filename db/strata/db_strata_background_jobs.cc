@@ -13,6 +13,7 @@
 #include "db/strata/background_delta_job.h"
 #include "db/strata/background_job_scheduler.h"
 #include "db/strata/db_strata.h"
+#include "monitoring/thread_status_util.h"
 #include "test_util/sync_point.h"
 
 namespace ROCKSDB_NAMESPACE {
@@ -76,6 +77,9 @@ class DBStrata::BackgroundJobHost : public BackgroundJobScheduler::Host {
                                     ? PathJob::kDelta
                                     : PathJob::kBlobGc,
                                 job->cfd());
+    // A job of another DB may have run in this thread before.
+    ThreadStatusUtil::SetEnableTracking(
+        db_->immutable_db_options_.enable_thread_tracking);
     return job->Run(job_context);
   }
 
