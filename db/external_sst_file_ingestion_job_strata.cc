@@ -139,6 +139,8 @@ Status ExternalSstFileIngestionJob::WriteDeltaAnchors(SuperVersion* sv,
   options.reason = TableFileCreationReason::kMisc;
   options.file_options = fs_->OptimizeForCompactionTableWrite(
       FileOptions(env_options_), db_options_);
+  options.file_options.temperature =
+      sv->mutable_cf_options.default_write_temperature;
   s = DeltaIngestion::WriteAnchors(*cfd_->delta_store()->tables(), options,
                                    points.get(), ranges.get(),
                                    &file->delta_anchors);

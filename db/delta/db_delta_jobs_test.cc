@@ -28,7 +28,10 @@
 #include "port/stack_trace.h"
 #include "rocksdb/compaction_filter.h"
 #include "rocksdb/file_checksum.h"
+#include "rocksdb/iostats_context.h"
 #include "rocksdb/snapshot.h"
+#include "rocksdb/sst_file_writer.h"
+#include "test_util/strata/created_files_fs_test_util.h"
 #include "test_util/strata/delta_db_test_util.h"
 #include "test_util/strata/drop_before_edit_test_util.h"
 #include "test_util/strata/held_point_test_util.h"
@@ -324,6 +327,44 @@ TEST_F(DBDeltaJobsTest, FourFlushedFilesAreMerged) {
   Reopen(options);
   EXPECT_EQ(1, Stat("merged-files"));
   Check();
+}
+
+// Delta files are created with the temperature of the options, whichever job
+// writes them. The MANIFEST does not have it, so reads count for
+// default_temperature.
+TEST_F(DBDeltaJobsTest, FilesHaveTheTemperatureOfTheOptions) {
+  const auto fs =
+      std::make_shared<CreatedFilesFS>(env_->GetFileSystem(), ".delta");
+  const std::unique_ptr<Env> env = NewCompositeEnv(fs);
+  Options options = DeltaOptions();
+  options.env = env.get();
+  options.default_write_temperature = Temperature::kCold;
+  options.default_temperature = Temperature::kHot;
+  const auto check_created = [&fs](size_t at_least) {
+    const std::vector<FileOptions> created = fs->TakeCreated();
+    EXPECT_GE(created.size(), at_least);
+    for (const FileOptions& file : created) {
+      EXPECT_EQ(file.temperature, Temperature::kCold);
+    }
+  };
+  MakeTwoFlushes(options);
+  check_created(2);
+  ASSERT_OK(CompactAll());  // a merge and a collection
+  check_created(2);
+  const std::string ingested = dbname_ + "/ingested.sst";
+  SstFileWriter writer(EnvOptions(), options);
+  ASSERT_OK(writer.Open(ingested));
+  ASSERT_OK(writer.Put(KeyOf(1), "value"));
+  ASSERT_OK(writer.Finish());
+  ASSERT_OK(db_->IngestExternalFile({ingested}, IngestExternalFileOptions()));
+  check_created(1);
+  Reopen(options);
+  get_iostats_context()->Reset();
+  EXPECT_GE(NumOperands(KeyOf(0)), 1);
+  EXPECT_GT(
+      get_iostats_context()->file_io_stats_by_temperature.hot_file_bytes_read,
+      0);
+  Close();
 }
 
 // Listeners hear of a slowdown at the end of a flush, and of its end when the

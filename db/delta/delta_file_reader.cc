@@ -130,7 +130,8 @@ Status DeltaFileReader::OpenTable(const ReadOptions& read_options) {
   auto file_reader = std::make_unique<RandomAccessFileReader>(
       std::move(file), file_name_, ioptions.clock, family.io_tracer,
       ioptions.stats, SST_READ_MICROS, /*file_read_hist=*/nullptr,
-      ioptions.rate_limiter.get(), ioptions.listeners);
+      ioptions.rate_limiter.get(), ioptions.listeners,
+      ioptions.default_temperature);
   file_reader->SetPathReadStats(
       family.path_read_stats,
       PathReadStats::Slot(PathReadStats::FileKind::kDelta,

@@ -93,6 +93,7 @@ DeltaFileBuilder::Options DBStrata::DeltaJobRun::OutputOptions(
   options.job_id = job_id();
   options.reason = TableFileCreationReason::kCompaction;
   options.file_options = db_->file_options_for_compaction_;
+  options.file_options.temperature = moptions_.default_write_temperature;
   options.write_options = WriteOptions(Env::IOActivity::kCompaction);
   options.write_options.rate_limiter_priority =
       read_options_.rate_limiter_priority;
