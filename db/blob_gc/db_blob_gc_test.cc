@@ -1355,18 +1355,21 @@ TEST_F(DBBlobGcTest, SlowsDownWritesFarAboveTheLimit) {
     }
   });
   ASSERT_EQ(0u, property(DB::Properties::kActualDelayedWriteRate));
+  // Other flushes would wait for the jobs.
+  FlushOptions at_once;
+  at_once.allow_write_stall = true;
   for (int round = 1; round <= 3; ++round) {
     for (int key = 0; key < 40; ++key) {
       PutKey(key * 10 + round, round);
     }
-    ASSERT_OK(Flush());
+    ASSERT_OK(db_->Flush(at_once));
     // The old values become garbage only after the flush has installed its
     // SuperVersion.
     ASSERT_OK(dbfull()->TEST_WaitForFlushMemTable());
   }
   ASSERT_GT(Amplification(), 1.1 * BlobGcState::kStallFactor);
   PutKey(5, 7);
-  ASSERT_OK(Flush());
+  ASSERT_OK(db_->Flush(at_once));
   ASSERT_GT(property(DB::Properties::kActualDelayedWriteRate), 0u);
   ASSERT_EQ(0u, property(DB::Properties::kIsWriteStopped));
   blocked = false;
@@ -1840,6 +1843,40 @@ TEST_F(DBBlobGcTest, DisabledFileDeletionsEndTheSlowdown) {
   EXPECT_TRUE(WaitUntil(
       [&] { return listener->condition() == WriteStallCondition::kNormal; }));
   SyncPoint::GetInstance()->DisableProcessing();
+  VerifyAlsoReopened(options);
+}
+
+// A flush waits while garbage slows writes down and a job collects it, unless
+// it is told to stall writes.
+TEST_F(DBBlobGcTest, FlushesWaitForTheEndOfASlowdown) {
+  Options options = GcOptions(1.1);
+  options.soft_pending_compaction_bytes_limit = uint64_t{1} << 40;
+  options.hard_pending_compaction_bytes_limit = uint64_t{1} << 41;
+  options.max_write_buffer_number = 100;
+  DestroyAndReopen(options);
+  Load();
+  std::atomic<bool> held{true};
+  MakeGarbageWhileHeld(&held);
+  std::atomic<bool> waits{false};
+  EnableCallBack("DBImpl::WaitUntilFlushWouldNotStallWrites:StallWait",
+                 [&](void*) { waits = true; });
+  PutKey(5, 4);
+  FlushOptions at_once;
+  at_once.allow_write_stall = true;
+  ASSERT_OK(db_->Flush(at_once));
+  EXPECT_FALSE(waits);
+  PutKey(5, 5);
+  std::atomic<bool> is_over{false};
+  std::thread flush([&] {
+    EXPECT_OK(Flush());
+    is_over = true;
+  });
+  EXPECT_TRUE(WaitUntil([&] { return waits || is_over; }));
+  EXPECT_FALSE(is_over);
+  held = false;
+  flush.join();
+  Wait();
+  DisableCallBacks();
   VerifyAlsoReopened(options);
 }
 
