@@ -431,7 +431,7 @@ TEST_F(DBDeltaJobsTest, FlushesWaitForMergesThatAreBehind) {
     std::atomic<bool> is_over{false};
     std::thread flush([&] {
       if (is_compaction) {
-        // Of some keys, so that it merges no delta files itself.
+        // A compaction of some keys merges no delta files itself.
         const std::string first = KeyOf(0);
         const Slice begin(first);
         EXPECT_OK(db_->CompactRange(CompactRangeOptions(), &begin, nullptr));

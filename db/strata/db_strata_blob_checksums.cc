@@ -21,9 +21,9 @@ namespace ROCKSDB_NAMESPACE {
 
 namespace {
 
-// A file whose reads obey the deadline and the io_timeout of ReadOptions. The
-// readers of a blob file keep one IOOptions for all of their reads, but the
-// time that is left differs from read to read.
+// A file whose reads obey the deadline and the io_timeout of ReadOptions, and
+// carry the request id. The readers of a blob file keep one IOOptions for all
+// reads, but each read has less time left than the one before.
 class LimitedReadFile final : public FSRandomAccessFileWrapper {
  public:
   // REQUIRES: the arguments outlive this object.
