@@ -105,6 +105,13 @@ class DBBlobGcTest : public AddressMapDBTestBase {
     return "r" + std::to_string(round) + " " + rnd.RandomString(kValueSize);
   }
 
+  // Flushes at once, also if that slows writes down. Other flushes would wait
+  // for a collection, which some tests hold.
+  Status Flush(int cf = 0) {
+    FlushOptions at_once;
+    at_once.allow_write_stall = true;
+    return db_->Flush(at_once, Handle(cf));
+  }
   void PutKey(int key, int round) {
     const std::string value = ValueOf(key, round);
     ASSERT_OK(Put(Key(key), value));
@@ -1355,21 +1362,18 @@ TEST_F(DBBlobGcTest, SlowsDownWritesFarAboveTheLimit) {
     }
   });
   ASSERT_EQ(0u, property(DB::Properties::kActualDelayedWriteRate));
-  // Other flushes would wait for the jobs.
-  FlushOptions at_once;
-  at_once.allow_write_stall = true;
   for (int round = 1; round <= 3; ++round) {
     for (int key = 0; key < 40; ++key) {
       PutKey(key * 10 + round, round);
     }
-    ASSERT_OK(db_->Flush(at_once));
+    ASSERT_OK(Flush());
     // The old values become garbage only after the flush has installed its
     // SuperVersion.
     ASSERT_OK(dbfull()->TEST_WaitForFlushMemTable());
   }
   ASSERT_GT(Amplification(), 1.1 * BlobGcState::kStallFactor);
   PutKey(5, 7);
-  ASSERT_OK(db_->Flush(at_once));
+  ASSERT_OK(Flush());
   ASSERT_GT(property(DB::Properties::kActualDelayedWriteRate), 0u);
   ASSERT_EQ(0u, property(DB::Properties::kIsWriteStopped));
   blocked = false;
@@ -1861,14 +1865,12 @@ TEST_F(DBBlobGcTest, FlushesWaitForTheEndOfASlowdown) {
   EnableCallBack("DBImpl::WaitUntilFlushWouldNotStallWrites:StallWait",
                  [&](void*) { waits = true; });
   PutKey(5, 4);
-  FlushOptions at_once;
-  at_once.allow_write_stall = true;
-  ASSERT_OK(db_->Flush(at_once));
+  ASSERT_OK(Flush());
   EXPECT_FALSE(waits);
   PutKey(5, 5);
   std::atomic<bool> is_over{false};
   std::thread flush([&] {
-    EXPECT_OK(Flush());
+    EXPECT_OK(db_->Flush(FlushOptions()));
     is_over = true;
   });
   EXPECT_TRUE(WaitUntil([&] { return waits || is_over; }));
