@@ -421,9 +421,6 @@ TEST_F(DBDeltaJobsTest, FlushesWaitForMergesThatAreBehind) {
     FlushOperands(0, 10);
   }
   EXPECT_FALSE(waits);
-  DoMerge(KeyOf(0), "more");
-  FlushAtOnce();
-  EXPECT_FALSE(waits);
 
   for (const bool is_compaction : {false, true}) {
     SCOPED_TRACE(is_compaction);
