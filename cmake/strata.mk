@@ -230,7 +230,6 @@ STRATA_LIB = \
   db/strata/feature_plan.cc \
   db/strata/feature_removal.cc \
   db/strata/feature_traces.cc \
-  db/strata/flush_debt.cc \
   db/strata/flush_order_gate.cc \
   db/strata/implicit_snapshot_registry.cc \
   db/strata/level_move.cc \

@@ -105,13 +105,6 @@ class DBBlobGcTest : public AddressMapDBTestBase {
     return "r" + std::to_string(round) + " " + rnd.RandomString(kValueSize);
   }
 
-  // Flushes at once, also if that slows writes down. Other flushes would wait
-  // for a collection, which some tests hold.
-  Status Flush(int cf = 0) {
-    FlushOptions at_once;
-    at_once.allow_write_stall = true;
-    return db_->Flush(at_once, Handle(cf));
-  }
   void PutKey(int key, int round) {
     const std::string value = ValueOf(key, round);
     ASSERT_OK(Put(Key(key), value));
@@ -1847,38 +1840,6 @@ TEST_F(DBBlobGcTest, DisabledFileDeletionsEndTheSlowdown) {
   EXPECT_TRUE(WaitUntil(
       [&] { return listener->condition() == WriteStallCondition::kNormal; }));
   SyncPoint::GetInstance()->DisableProcessing();
-  VerifyAlsoReopened(options);
-}
-
-// A flush waits while garbage slows writes down and a job collects it, unless
-// it is told to stall writes.
-TEST_F(DBBlobGcTest, FlushesWaitForTheEndOfASlowdown) {
-  Options options = GcOptions(1.1);
-  options.soft_pending_compaction_bytes_limit = uint64_t{1} << 40;
-  options.hard_pending_compaction_bytes_limit = uint64_t{1} << 41;
-  options.max_write_buffer_number = 100;
-  DestroyAndReopen(options);
-  Load();
-  std::atomic<bool> held{true};
-  MakeGarbageWhileHeld(&held);
-  std::atomic<bool> waits{false};
-  EnableCallBack("DBImpl::WaitUntilFlushWouldNotStallWrites:StallWait",
-                 [&](void*) { waits = true; });
-  PutKey(5, 4);
-  ASSERT_OK(Flush());
-  EXPECT_FALSE(waits);
-  PutKey(5, 5);
-  std::atomic<bool> is_over{false};
-  std::thread flush([&] {
-    EXPECT_OK(db_->Flush(FlushOptions()));
-    is_over = true;
-  });
-  EXPECT_TRUE(WaitUntil([&] { return waits || is_over; }));
-  EXPECT_FALSE(is_over);
-  held = false;
-  flush.join();
-  Wait();
-  DisableCallBacks();
   VerifyAlsoReopened(options);
 }
 

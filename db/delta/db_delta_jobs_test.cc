@@ -111,12 +111,6 @@ class DBDeltaJobsTest : public ModelDBTest {
   void FlushOperands(uint32_t first, uint32_t last, size_t size = 10) {
     ModelDBTest::FlushOperands(first, last, size);
   }
-  // Flushes, also if that slows writes down.
-  void FlushAtOnce() {
-    FlushOptions flush_options;
-    flush_options.allow_write_stall = true;
-    ASSERT_OK(db_->Flush(flush_options));
-  }
   // Opens a new DB with a column family besides the default one. Jobs have work
   // in both.
   void OpenWithOtherFamily(const Options& options,
@@ -390,8 +384,7 @@ TEST_F(DBDeltaJobsTest, ListenersHearOfSlowdowns) {
     }
     EXPECT_FALSE(listener->HasSlowdown());
     for (int flush = 0; flush < 3; ++flush) {
-      DoMerge(KeyOf(0), "more");
-      FlushAtOnce();
+      FlushOperands(0, 10);
     }
     if (automatic) {
       EXPECT_TRUE(WaitUntil([&] { return listener->HasSlowdown(); }));
@@ -407,67 +400,6 @@ TEST_F(DBDeltaJobsTest, ListenersHearOfSlowdowns) {
     CheckWritesAreNotSlowedDown();
     Check();
   }
-}
-
-// A flush that would slow writes down waits for the merges that are behind,
-// unless it is told to stall writes, and causes no slowdown then.
-TEST_F(DBDeltaJobsTest, FlushesWaitForMergesThatAreBehind) {
-  DestroyAndReopen(AutoOptions());
-  HeldPoint held("BackgroundJobScheduler::Work:Delta");
-  std::atomic<bool> waits{false};
-  EnableCallBack("DBImpl::WaitUntilFlushWouldNotStallWrites:StallWait",
-                 [&](void*) { waits = true; });
-  for (size_t i = 0; i < DeltaPicker::kSlowdownFlushed; ++i) {
-    FlushOperands(0, 10);
-  }
-  EXPECT_FALSE(waits);
-
-  for (const bool is_compaction : {false, true}) {
-    SCOPED_TRACE(is_compaction);
-    DoMerge(KeyOf(0), "more");
-    std::atomic<bool> is_over{false};
-    std::thread flush([&] {
-      if (is_compaction) {
-        // A compaction of some keys merges no delta files itself.
-        const std::string first = KeyOf(0);
-        const Slice begin(first);
-        EXPECT_OK(db_->CompactRange(CompactRangeOptions(), &begin, nullptr));
-      } else {
-        EXPECT_OK(Flush());
-      }
-      is_over = true;
-    });
-    EXPECT_TRUE(WaitUntil([&] { return waits || is_over; }));
-    EXPECT_FALSE(is_over);
-    if (is_compaction) {
-      held.Release();
-    } else {
-      // The memtable for which it waits is flushed meanwhile.
-      FlushAtOnce();
-    }
-    flush.join();
-    waits = false;
-  }
-  ASSERT_OK(dbfull()->TEST_WaitForCompact());
-  EXPECT_GE(1, Stat("flushed-files"));
-  CheckWritesAreNotSlowedDown();
-  Check();
-}
-
-// A flush does not wait for merges that cannot run: here they have failed, and
-// the next one begins after a while.
-TEST_F(DBDeltaJobsTest, FlushesDoNotWaitForMergesThatFail) {
-  DestroyAndReopen(AutoOptions());
-  EnableCallBack(kBeforeMergeEdit, [](void* arg) {
-    *static_cast<Status*>(arg) = Status::NoSpace("injected");
-  });
-  for (size_t i = 0; i < DeltaPicker::kSlowdownFlushed + 3; ++i) {
-    FlushOperands(0, 10);
-  }
-  ASSERT_OK(dbfull()->TEST_WaitForCompact());
-  DisableCallBacks();
-  EXPECT_LE(1, Ticker(DELTA_GC_FAILED));
-  CompactAllAndCheck();
 }
 
 TEST_F(DBDeltaJobsTest, MergedFilesAreCollectedIntoBuckets) {

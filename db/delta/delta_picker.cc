@@ -825,11 +825,10 @@ DeltaPicker::Collection DeltaPicker::PickCollection(
 }
 
 uint64_t DeltaPicker::Excess(const DeltaVersion& version, bool counts_flushed,
-                             bool counts_merged, uint64_t min_epoch,
-                             size_t more_flushed) {
+                             bool counts_merged, uint64_t min_epoch) {
   uint64_t excess = 0;
   for (Kind kind : {Kind::kOperands, Kind::kAnchors}) {
-    size_t num_flushed = more_flushed;
+    size_t num_flushed = 0;
     size_t num_merged = 0;
     const std::vector<FilePtr>& files = version.RecentFiles(kind);
     // The oldest first: files beyond the limits are the excess.
@@ -853,25 +852,24 @@ uint64_t DeltaPicker::Excess(const DeltaVersion& version, bool counts_flushed,
 }
 
 uint64_t DeltaPicker::Debt(const DeltaVersion& version,
-                           const DeltaJobState& jobs, size_t more_flushed) {
+                           const DeltaJobState& jobs) {
   // Once there are buckets, the failure of the first partition is history.
   const bool counts_merged =
       !jobs.is_partition_damaged() || !version.Buckets().empty();
   return Excess(version, !jobs.is_merge_damaged(), counts_merged,
-                LowestFloor(version, jobs.damage()), more_flushed);
+                LowestFloor(version, jobs.damage()));
 }
 
 uint64_t DeltaPicker::AddDebt(uint64_t compaction_needed_bytes,
                               const DeltaVersion* version,
                               const DeltaJobState& jobs,
-                              const MutableCFOptions& options,
-                              size_t more_flushed) {
+                              const MutableCFOptions& options) {
   const uint64_t soft = options.soft_pending_compaction_bytes_limit;
   const uint64_t hard = options.hard_pending_compaction_bytes_limit;
   if (version == nullptr || soft == 0) {
     return compaction_needed_bytes;
   }
-  const uint64_t excess = Debt(*version, jobs, more_flushed);
+  const uint64_t excess = Debt(*version, jobs);
   if (excess == 0) {
     return compaction_needed_bytes;
   }

@@ -210,22 +210,18 @@ class DeltaPicker {
   // numbers of files above which writes are slowed down (kSlowdownFlushed,
   // kSlowdownMerged). Files that pile up because of damage do not count.
   // jobs: has the damage.
-  // more_flushed: number of files of each kind that are still to be flushed.
   // REQUIRES: DB mutex held.
-  static uint64_t Debt(const DeltaVersion& version, const DeltaJobState& jobs,
-                       size_t more_flushed = 0);
+  static uint64_t Debt(const DeltaVersion& version, const DeltaJobState& jobs);
   // Returns compaction_needed_bytes, increased by the debt of delta jobs: if
   // readers have to ask more than about twice as many files as they should,
   // writes are slowed down, but never stopped.
   // version: may be nullptr.
   // jobs: has the damage.
-  // more_flushed: as for Debt().
   // REQUIRES: DB mutex held.
   static uint64_t AddDebt(uint64_t compaction_needed_bytes,
                           const DeltaVersion* version,
                           const DeltaJobState& jobs,
-                          const MutableCFOptions& options,
-                          size_t more_flushed = 0);
+                          const MutableCFOptions& options);
 
   // Flushed files of one kind (operands or anchors) that are merged.
   static constexpr size_t kMaxFlushed = 4;
@@ -257,11 +253,8 @@ class DeltaPicker {
 
   // Returns the bytes of recent files beyond the limits of their number.
   // min_epoch: merged files up to this epoch do not count.
-  // more_flushed: as for Debt(); their bytes, which are not known, do not
-  // count.
   static uint64_t Excess(const DeltaVersion& version, bool counts_flushed,
-                         bool counts_merged, uint64_t min_epoch,
-                         size_t more_flushed);
+                         bool counts_merged, uint64_t min_epoch);
 };
 
 }  // namespace ROCKSDB_NAMESPACE

@@ -1187,19 +1187,10 @@ TEST_F(DeltaPickerTest, DebtSlowsWritesButNeverStopsThem) {
   cf_options_.soft_pending_compaction_bytes_limit = 10000;
   cf_options_.hard_pending_compaction_bytes_limit = 20000;
   EXPECT_EQ(5, DeltaPicker::AddDebt(5, nullptr, jobs_, cf_options_));
-  const auto debt_of_next_flush = [&] {
-    return DeltaPicker::AddDebt(5, version_.get(), jobs_, cf_options_,
-                                /*more_flushed=*/1);
-  };
   for (size_t i = 0; i < DeltaPicker::kSlowdownFlushed; ++i) {
-    EXPECT_EQ(5, debt_of_next_flush());
     Flush();
     EXPECT_EQ(5, AddDebt(5));
   }
-  EXPECT_EQ(11000, debt_of_next_flush());
-  jobs_.SetMergeDamaged(true);
-  EXPECT_EQ(5, debt_of_next_flush());
-  jobs_.SetMergeDamaged(false);
   Flush();
   EXPECT_EQ(11000, AddDebt(5));
   EXPECT_EQ(15000, AddDebt(15000));
